@@ -159,6 +159,10 @@ def check_trace(events, report):
     assert list(names.values()) == ["DMA", "array", "vector unit", "CPU", "stages"], names
     rows = {name: [e for e in events if e["ph"] == "X" and e["tid"] == tid] for tid, name in names.items()}
     assert len(events) == sum(map(len, rows.values())) + sum(e["ph"] == "M" for e in events)
+    for event in events:
+        wanted = {"name", "cat", "ph", "ts", "dur", "pid", "tid"} if event["ph"] == "X" else {"name", "ph", "pid", "args"}
+        assert wanted <= event.keys() and event["pid"] == 1, event
+        assert all(isinstance(event[key], (int, float)) and event[key] >= 0 for key in ("ts", "dur", "tid") if key in wanted), event
     ps = lambda number: round(number * 1e6)
     for name, row in rows.items():
         open_ends = []
@@ -178,6 +182,12 @@ def check_trace(events, report):
     assert abs(sum(e["dur"] for e in rows["stages"] if e["cat"] == "stage") / 1e6 - report["seconds"]) < 1e-9
     assert sum(e["args"]["bytes"] for e in rows["DMA"]) == sum(r["read"] + r["written"] for r in report["dram"])
     assert [e["name"] for e in rows["stages"] if e["cat"] == "layer"][:4] == [f"layer {i}" for i in range(4)]
+
+
+def trace_of(path, position):
+    trace = WORK / "trace_of.json"
+    muc("report", path, "--position", position, "--trace", trace)
+    return json.loads(trace.read_text())["traceEvents"]
 
 
 def test_a_trace_shows_what_each_engine_does():
@@ -204,6 +214,12 @@ def test_report_tells_what_a_programs_calls_take():
     assert {row["part"] for row in report["energy"]} == {"DRAM", "buffers", "array", "vector unit", "CPU", "at rest"}
     assert report["binding_roof"] == "DRAM" and report["binding_share"] == report["dram_share"], report
     assert report["first_token_seconds"] == report["seconds"] < last["first_token_seconds"], last
+    for told in (report, last, call):
+        assert all(0 < row["mean_share"] <= row["most_share"] <= 1 and row["most"] % 64 == 0 for row in told["buffers"]), told["buffers"]
+        assert 1 < sum(row["dram_bytes"] for row in told["layers"] if "layer" in row) / max(row["dram_bytes"] for row in told["layers"]), told["layers"]
+    # a line holds what the longest load brings, of any layer
+    longest = max(event["args"]["bytes"] for event in trace_of(program(), 255) if event["name"] == "LD" and event["args"]["stage"] == "UP+GATE")
+    assert max(row["most"] for row in last["buffers"] if row["buffer"] in ("W0", "W1")) >= longest, (longest, last["buffers"])
     has(muc("report", program(), "--position", 256, status=USAGE)[1], "the context has 256")
     has(muc("report", program(), "--machine", "uthinker-robot", status=MISMATCH)[1], "another array, other buffers or rows")
     has(muc("report", program(), "--machine", "uthinker-rob", status=USAGE)[1], "did you mean 'uthinker-robot'")
@@ -307,22 +323,48 @@ def test_verify_puts_rows_in_parts_together():
 
 def test_terms_are_chosen_by_what_they_cost():
     need_data()
-    sizes = {}
+    made = {}
     for threads in (1, 2):
         path = WORK / f"auto{threads}.utp"
         report = json.loads(muc("compile", *STORIES["Hugging Face"], "--act-terms", "auto", "-t", threads, "-o", path, "--json")[0])
-        limit = 1.05 * report["two_term_divergence"]
-        terms = {row["place"]: row["terms"] for row in report["terms"]}
-        assert sorted(terms) == sorted("xqkpvofhl"), terms
-        assert terms["v"] == 1 and terms["k"] == 2, report["terms"]  # keys in four bits double the perplexity
-        assert all((row["one_term_divergence"] <= limit) == (row["terms"] == 1) for row in report["terms"]), report
-        sizes[threads] = path.read_bytes()
-    assert sizes[1] == sizes[2]
-    by_hand = ",".join(["2", *(f"{place}=1" for place, count in terms.items() if count == 1)])
-    muc("compile", *STORIES["Hugging Face"], "--act-terms", by_hand, "-o", WORK / "hand.utp")
-    assert (WORK / "hand.utp").read_bytes() == sizes[1]
+        made[threads] = path.read_bytes()
+    assert made[1] == made[2]
+    first, *trials = report["terms"]
+    assert first["place"] == "none" and first["kept"] == "yes", first
+    assert {row["place"] for row in trials} == set("xqkpvofhl"), trials
+    kept = [(row["place"], row["layers"]) for row in trials if row["kept"] == "yes"]
+    assert ("v", "all") in kept and ("k", "all") not in kept, kept  # keys in four bits double the perplexity
+    last = first
+    for row in trials:
+        gains = row["dram_bytes"] < last["dram_bytes"] or row["prefill"] >= 1.005 * last["prefill"]
+        assert (row["kept"] == "yes") == (gains and row["divergence"] <= 1.05 * first["divergence"]), (row, last)
+        last = row if row["kept"] == "yes" else last
+    # layers of what is refused of all are tried, and the figures are those of the program
+    assert {row["layers"] for row in trials if row["place"] == "k"} == {"all", "0-1", "0", "1", "2-4", "2", "3-4", "3", "4"}, trials
+    told = json.loads(muc("report", WORK / "auto1.utp", "--position", 511, "--json")[0])
+    assert told["dram_bytes"] == last["dram_bytes"] and abs(told["tokens_per_second"] / last["decode"] - 1) < 1e-9, (told, last)
+    muc("compile", *STORIES["Hugging Face"], "--act-terms", report["act_terms"], "-o", WORK / "hand.utp")
+    assert (WORK / "hand.utp").read_bytes() == made[1]
     muc("quantize", *STORIES["Hugging Face"], "-o", WORK / "stories.bdt")
     has(muc("compile", WORK / "stories.bdt", "--act-terms", "auto", "-o", WORK / "never.utp", status=USAGE)[1], "compile the checkpoint")
+
+
+def test_layers_may_have_terms_of_their_own():
+    need_data()
+    made, model = WORK / "layers.utp", STORIES["Hugging Face"]
+    muc("compile", *model, "--act-terms", "1,k=2,v:2=2,k:3-4=1,q:0=2", "-o", made)
+    report = json.loads(muc("verify", made, *model, "--json")[0])
+    assert report["exact"] is True, report
+    # places x q k p v o f h with one term from bit 0, where META has two: q, k, v
+    listed = [line.split("one_term=")[1] for line in muc("dis", made)[0].splitlines() if line.startswith("layer ")]
+    assert listed == ["16", "18", "2", "22", "22"], listed
+    told = json.loads(muc("report", made, "--position", 511, "--json")[0])
+    assert len(told["layers"]) >= 5 and told["least_dram_bytes"] <= told["dram_bytes"] < 1.03 * told["least_dram_bytes"], told
+    muc("quantize", *model, "-o", WORK / "layers.bdt")
+    muc("compile", WORK / "layers.bdt", "--act-terms", "1,k=2,v:2=2,k:3-4=1,q:0=2", "-o", WORK / "blocks.utp")
+    assert (WORK / "blocks.utp").read_bytes() == made.read_bytes()
+    for wrong in ("k:5=1", "k:1-=1", "k:2-1=1", "l:0=1", "2,", "2k=1", "k:=1", "k:99999999999=1", "x=1=2"):
+        has(muc("compile", *model, "--act-terms", wrong, "-o", WORK / "never.utp", status=USAGE)[1], "layers 0 to 4")
 
 
 def test_verify_names_the_first_stage_that_differs():

@@ -223,10 +223,9 @@ static void open_machine(model *m, const char *path, uint32_t max_tokens, unsign
                          unsigned terms)
 {
     const muc_llama_options options = { .max_tokens = max_tokens };
-    muc_ref_terms all;
+    muc_ref_terms all = { .step = 64 };
 
-    memset(&all, (int)terms, sizeof(all));
-    all.step = 64;
+    memset(&all, (int)terms, offsetof(muc_ref_terms, step));
     m->ctx = muc_context_new(threads);
     CHECK_OK(m->ctx, muc_checkpoint_open(m->ctx, path, &m->checkpoint));
     CHECK_OK(m->ctx, muc_llama_build(m->ctx, &m->checkpoint, &options, &m->graph));
@@ -374,13 +373,12 @@ static void probes_see_inside_attention_and_the_slots(void **state)
 
 static void graphs_without_a_stage_are_refused_by_name(void **state)
 {
-    muc_ref_terms terms;
+    muc_ref_terms terms = { .step = 64 };
     muc_ref *ref;
     model m;
 
     (void)state;
-    memset(&terms, 2, sizeof(terms));
-    terms.step = 64;
+    memset(&terms, 2, offsetof(muc_ref_terms, step));
     open_machine(&m, shared_data("llama/stories260K.bin"), 3, 1, 2);
     terms.h = 3;
     CHECK_FAILS(m.ctx, MUC_USAGE, "3 terms", muc_ref_open_machine(m.ctx, m.graph, &terms, &ref));

@@ -405,10 +405,12 @@ static void every_position_of_stories260k_resolves_to_its_static_program(void **
     muc_context_free(ctx);
 }
 
+enum { MOST_LAYERS = 3 };
+
 static shape random_shape(void)
 {
     static const uint32_t head_widths[] = { 8, 32, 64, 96, 128 };
-    shape s = { .layers = 1 + random_below(3), .kv_heads = 1 + random_below(3) };
+    shape s = { .layers = 1 + random_below(MOST_LAYERS), .kv_heads = 1 + random_below(3) };
 
     s.head_width = head_widths[random_below(MUC_COUNT(head_widths))];
     s.heads = s.kv_heads * (1 + random_below(8));
@@ -428,15 +430,24 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
     uint32_t shared = 0, small_tiles = 0, exchanged = 0, relatives = 0, whole_norms = 0;
     uint32_t windows = 0, angles = 0, in_part = 0, biases = 0, apart = 0, late = 0;
-    uint32_t residual_apart = 0;
+    uint32_t residual_apart = 0, layered = 0;
 
     (void)state;
     random_state = 20260;
     for (uint32_t round = 0; round < 250; round++) {
         muc_uthinker_options options = { .terms = random_terms(), .recompute = random_below(2) };
+        muc_uthinker_terms layers[MOST_LAYERS];
         shape s = random_shape();
         compiled c;
-        muc_status status = compile(&c, &s, round % 2 ? 49152 : 24576, &options);
+        muc_status status;
+
+        for (uint32_t l = 0; l < MOST_LAYERS; l++) {
+            layers[l] = l && random_below(2) ? layers[l - 1] : random_terms();
+            layers[l].l = layers[0].l;
+        }
+        if (random_below(2))
+            options.layer_terms = layers;
+        status = compile(&c, &s, round % 2 ? 49152 : 24576, &options);
 
         if (status != MUC_OK) /* recompute attention and norms of all heads together */
             CHECK(status == MUC_NOFIT || (status == MUC_UNSUPPORTED && options.recompute));
@@ -465,6 +476,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             biases += c.layout.vector_elements[MUC_VECTOR_UP_BIAS] > 0;
             apart += muc_uthinker_adds_apart(&c.layout);
             late += c.layout.prefill.late;
+            layered += c.layout.options.layer_terms != NULL;
             residual_apart += c.layout.prefill.residual_apart && !c.layout.prefill.apart;
         }
         release(&c);
@@ -476,7 +488,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     CHECK(small_tiles >= 5 && exchanged >= 5);
     CHECK(relatives >= 50 && windows >= 20 && angles >= 15 && in_part >= 15);
     CHECK(whole_norms >= 8 && biases >= 15 && apart >= 15);
-    CHECK(late >= 40 && residual_apart >= 5);
+    CHECK(late >= 40 && residual_apart >= 5 && layered >= 30);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }

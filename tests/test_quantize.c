@@ -351,7 +351,7 @@ static void texts_are_drawn_as_the_model_says(void **state)
 /* perplexity in the machine's arithmetic, two terms for every activation */
 static double story_perplexity(double bits, bool calibrated)
 {
-    static const muc_ref_terms two_terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2, 64 };
+    static const muc_ref_terms two_terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2, 64, 0, NULL };
     static const int32_t ends[] = { 1, 2 };
     const muc_calibration_marks marks = { .first = 1, .ends = ends, .end_count = 2 };
     const muc_llama_options as_made = { 0 };

@@ -130,7 +130,7 @@ def check_chip_page(folder):
 
 
 def check_program_page(folder):
-    """A program's page: roofline, two timelines, buffers; readable on a phone and in the dark."""
+    """A program's page: roofline, two timelines, shares of buffers, buffers; readable on a phone and in the dark."""
     browser = find_browser()
     if not browser:
         return "# SKIP no Chromium: scripts/setup test installs it"
@@ -145,8 +145,8 @@ def check_program_page(folder):
         assert measured["loads"] == 0, "the page loads something"
         assert measured["rows"] == 5, measured["rows"]  # of layers
         assert measured["beyond"] <= 0, "tables and pictures scroll by themselves, the page does not"
-        roofline, call, layer, buffers = measured["pictures"]
-        for picture in (roofline, call, layer, buffers):
+        roofline, call, layer, shares, buffers = measured["pictures"]
+        for picture in (roofline, call, layer, shares, buffers):
             for rect in picture["texts"] + [group["rect"] for group in picture["groups"]]:
                 assert within(rect, picture["frame"]), (rect, picture["frame"])
         for i, one in enumerate(roofline["texts"]):

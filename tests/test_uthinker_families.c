@@ -1,173 +1,9 @@
 /* test_uthinker_families.c - what families of language models have that Llama has not, as programs
  * on the simulator against the golden model: the same logits to the bit after calls of all lengths,
  * and other ones if the feature is left out. */
-#include "chance.h"
-#include "check.h"
-
-#include "formats/format.h"
-#include "models/llama.h"
-#include "mur.h"
-#include "passes/weights/quantize_blocks.h"
-#include "ref/golden/uthinker_golden.h"
-#include "targets/uthinker/sim/uthinker_sim.h"
-#include "targets/uthinker/uthinker.h"
-
-enum { MOST_CONTEXT = 320 };
-
-/* How a case differs from Llama; `without` leaves one feature out again. */
-typedef void change(muc_model_config *config);
-typedef struct family {
-    const char *name;
-    change *with;
-    change *without[8];
-} family;
-
-/* ---- a checkpoint in memory ---- */
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const muc_tensor_view *)a)->name, ((const muc_tensor_view *)b)->name);
-}
-
-static void add_tensor(muc_context *ctx, muc_checkpoint *out, unsigned id, uint32_t layer)
-{
-    const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
-    muc_tensor_view view = { .dtype = MUC_F32, .rank = tensor.dims[1] ? 2 : 1, .file = "memory" };
-    double scale = tensor.dims[1] ? 1 / sqrt(tensor.dims[1]) : 0.2;
-    float *data;
-
-    view.dims[0] = tensor.dims[0];
-    view.dims[1] = tensor.dims[1];
-    CHECK_OK(ctx, muc_tensor_measure(ctx, &view));
-    CHECK_OK(ctx, muc_llama_tensor_name(ctx, &out->arena, id, layer, &view.name));
-    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, view.elements, &data));
-    for (uint64_t i = 0; i < view.elements; i++)
-        data[i] = (float)(random_gaussian() * scale + (view.rank == 1));
-    view.data = (const uint8_t *)data;
-    CHECK_OK(ctx, muc_checkpoint_add(ctx, out, &view));
-}
-
-static const muc_model_config llama = {
-    .architecture = "LlamaForCausalLM",
-    .family = MUC_FAMILY_LLAMA,
-    .dim = 96,
-    .ffn_dim = 160,
-    .layers = 3,
-    .heads = 4,
-    .kv_heads = 2,
-    .head_dim = 24,
-    .vocabulary = 75,
-    .context = MOST_CONTEXT,
-    .norm_epsilon = 1e-5,
-    .rope_theta = 10000,
-    .activation = "silu",
-};
-
-static void make_checkpoint(muc_context *ctx, const family *f, muc_checkpoint *out)
-{
-    *out = (muc_checkpoint){ .path = f->name, .config = llama };
-    f->with(&out->config);
-    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
-        const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
-
-        for (uint32_t l = 0; tensor.present && l < (tensor.per_layer ? out->config.layers : 1); l++)
-            add_tensor(ctx, out, id, l);
-    }
-    qsort(out->tensors, out->tensor_count, sizeof(out->tensors[0]), by_name);
-}
-
-static muc_graph *make_graph(muc_context *ctx, const muc_checkpoint *checkpoint)
-{
-    const muc_llama_options options = { 0 };
-    const muc_quantize_options quantize = { .bits_per_weight = 9 };
-    muc_quantize_result result;
-    muc_graph *graph;
-
-    CHECK_OK(ctx, muc_llama_build(ctx, checkpoint, &options, &graph));
-    CHECK_OK(ctx, muc_quantize_weights(ctx, graph, &quantize, &result));
-    return graph;
-}
-
-/* ---- a program and its board ---- */
-
-typedef struct board {
-    muc_context *ctx;
-    muc_uthinker_build *build;
-    void *image, *memory;
-    mur_program program;
-    mur_sim_memory places;
-    mur_sim sim;
-    mur_hal hal;
-} board;
-
-static void *take(uint8_t **at, size_t bytes)
-{
-    void *taken = *at;
-
-    *at += (bytes + 15) / 16 * 16;
-    return taken;
-}
-
-static void boot(board *b, muc_context *ctx, const muc_graph *graph,
-                 const muc_uthinker_options *options, enum mur_sim_policy policy)
-{
-    static const muc_uthinker_tokens tokens = { .bos = UINT32_MAX };
-    static mur_verifier verifier;
-    muc_uthinker_machine machine;
-    muc_arena arena = { 0 };
-    size_t total = 256;
-    uint8_t *at;
-
-    *b = (board){ .ctx = ctx };
-    CHECK_OK(ctx, muc_uthinker_read_machine(ctx, &arena, muc_uthinker_default_machine(), &machine));
-    CHECK_OK(ctx, muc_uthinker_compile(ctx, graph, &machine, options, &tokens, &b->build));
-    total += b->build->program.size;
-    CHECK_EQ(mur_open(&b->program, b->build->program.data, b->build->program.size), MUR_OK);
-    if (mur_verify(&b->program, &verifier) != MUR_OK)
-        fail_msg("the verifier refuses word %u, reason %d", verifier.verdict.word,
-                 (int)verifier.verdict.reason);
-    memcpy(b->places.buffer_bytes, machine.buffer_bytes, sizeof(b->places.buffer_bytes));
-    memcpy(b->places.region_bytes, b->program.region_bytes, sizeof(b->places.region_bytes));
-    for (int i = 0; i < MUR_BUFFERS; i++)
-        total += machine.buffer_bytes[i];
-    total += b->program.region_bytes[MUR_KV] + b->program.region_bytes[MUR_IO];
-    at = b->memory = calloc(1, total);
-    assert_non_null(at);
-    for (int i = 0; i < MUR_GB; i++)
-        b->places.buffer[i] = take(&at, machine.buffer_bytes[i]);
-    b->places.gb = take(&at, machine.buffer_bytes[MUR_GB]);
-    b->places.io = take(&at, b->program.region_bytes[MUR_IO]);
-    b->places.kv = take(&at, b->program.region_bytes[MUR_KV]);
-    b->places.wgts = b->program.section[MUR_SECTION_WGTS];
-    b->places.parm = b->program.section[MUR_SECTION_PARM];
-    mur_sim_init(&b->sim, &b->places, policy, 7);
-    b->hal = mur_sim_hal(&b->sim);
-    muc_arena_free(&arena);
-}
-
-static void shut_down(board *b)
-{
-    muc_uthinker_build_free(b->build);
-    free(b->memory);
-}
-
-/* the logits after tokens pos .. pos + m - 1 */
-static const float *run(board *b, uint32_t pos, const int32_t *tokens, uint32_t m)
-{
-    enum mur_entry_kind kind = m == 1 ? MUR_ENTRY_DECODE : MUR_ENTRY_PREFILL;
-    mur_run_state state;
-    mur_status status;
-
-    memcpy(b->places.io, tokens, m * sizeof(*tokens));
-    CHECK_EQ(mur_start(&state, &b->program, &b->hal, mur_find_entry(&b->program, kind, m), pos, m),
-             MUR_OK);
-    do
-        status = mur_run(&state);
-    while (status == MUR_YIELD);
-    if (status != MUR_OK || b->sim.fault.reason)
-        fail_msg("pos %u, m %u: %s", pos, m, b->sim.fault.reason);
-    return (const float *)(const void *)(b->places.io + b->program.meta->logits);
-}
+#include "family_board.h"
+#include "targets/uthinker/clock/clock.h"
+#include "targets/uthinker/clock/clock_work.h"
 
 /* ---- the comparison ---- */
 
@@ -193,21 +29,89 @@ static const float *golden_logits(muc_ref *golden, muc_context *ctx, uint32_t po
     return logits + (rows - 1) * columns;
 }
 
-static muc_ref_terms golden_terms(const muc_uthinker_options *options)
-{
-    muc_ref_terms out = { .step = 64 };
+enum { MOST_LAYERS = 6 };
 
-#define SAME_TERM(letter, meaning) out.letter = options->terms.letter;
-    MUC_UTHINKER_TERMS(SAME_TERM)
+static muc_ref_terms terms_of(const muc_uthinker_terms *terms)
+{
+    return (muc_ref_terms){
+#define SAME_TERM(letter, meaning) .letter = terms->letter,
+        MUC_UTHINKER_TERMS(SAME_TERM)
 #undef SAME_TERM
+            .step = 64,
+    };
+}
+
+static muc_ref_terms golden_terms(const muc_uthinker_options *options,
+                                  muc_ref_terms layers[MOST_LAYERS])
+{
+    muc_ref_terms out = terms_of(options->layer_terms ? options->layer_terms : &options->terms);
+
+    for (uint32_t l = 0; l < MOST_LAYERS && options->layer_terms; l++)
+        layers[l] = terms_of(&options->layer_terms[l]);
+    out.layers = options->layer_terms ? layers : NULL;
+    out.layer_count = MOST_LAYERS;
     return out;
+}
+
+/* ---- the least bytes: SPEC.md 9.6 ---- */
+
+/* Which bytes of the regions a call reads and writes. */
+typedef struct touched {
+    const mur_program *program;
+    uint8_t *seen; /* of all regions: 1 read, 2 written */
+    uint64_t bytes;
+} touched;
+
+static void touch(void *arg, const muc_clock_event *event)
+{
+    touched *t = arg;
+    const muc_clock_work *work = event->work;
+    uint8_t bit = work->op == MUC_INSN_ST ? 2 : 1, *at = t->seen;
+
+    if (event->part != MUC_PART_DMA)
+        return;
+    for (uint32_t r = 0; r < work->region; r++)
+        at += t->program->region_bytes[r];
+    for (uint64_t i = work->offset; i < work->offset + work->bytes; i++) {
+        t->bytes += !(at[i] & bit);
+        at[i] |= bit;
+    }
+}
+
+static void pass(void *arg, uint64_t from, uint64_t to, muc_clock_reason reason, uint32_t at)
+{
+    (void)arg, (void)from, (void)to, (void)reason, (void)at;
+}
+
+/* No byte is read or written in vain but by a machine that loads whole steps of 64 tokens where a
+ * window begins inside one, and the tail of values that it does not see. */
+static void check_least(const board *b, const muc_uthinker_layout *layout, uint32_t pos, uint32_t m)
+{
+    uint64_t all = 0, row = muc_uthinker_slots_bytes(24, 2) + 4 * 24;
+    touched t = { .program = &b->program };
+    const muc_clock_watch watch = { &t, pass, touch };
+    muc_clock_sums sums = { 0 };
+
+    for (uint32_t r = 0; r < MUR_REGIONS; r++)
+        all += b->program.region_bytes[r];
+    t.seen = calloc(1, all);
+    assert_non_null(t.seen);
+    CHECK_OK(b->ctx, muc_clock_watched(b->ctx, &b->program, &layout->machine, pos, m,
+                                       MUC_CLOCK_LIKELIEST, &watch, &sums));
+    if (!layout->windows && !layout->options.recompute)
+        CHECK_EQ(sums.least_bytes, t.bytes);
+    CHECK(sums.least_bytes <= t.bytes);
+    if (!layout->options.recompute)
+        CHECK(t.bytes - sums.least_bytes <= (uint64_t)layout->layers * layout->kv_heads * 63 * row);
+    free(t.seen);
 }
 
 /* all of the context; `last` gets the logits at its end */
 static void check_run(muc_context *ctx, const family *f, muc_graph *graph,
                       const muc_uthinker_options *options, const int32_t *tokens, float *last)
 {
-    const muc_ref_terms terms = golden_terms(options);
+    muc_ref_terms layers[MOST_LAYERS];
+    const muc_ref_terms terms = golden_terms(options, layers);
     size_t bytes = llama.vocabulary * sizeof(float);
     muc_ref *golden;
     board b;
@@ -222,6 +126,7 @@ static void check_run(muc_context *ctx, const family *f, muc_graph *graph,
         if (memcmp(found, expected, bytes) != 0)
             fail_msg("%s: other logits after position %u in a call of %u", f->name, pos + m - 1, m);
         memcpy(last, found, bytes);
+        check_least(&b, &b.build->layout, pos, m);
         pos += m;
     }
     muc_ref_close(golden);
@@ -233,7 +138,8 @@ static void check_feature(muc_context *ctx, const family *f, const muc_checkpoin
                           change *without, const muc_uthinker_options *options,
                           const int32_t *tokens, const float *last)
 {
-    const muc_ref_terms terms = golden_terms(options);
+    muc_ref_terms layers[MOST_LAYERS];
+    const muc_ref_terms terms = golden_terms(options, layers);
     muc_checkpoint other = *checkpoint;
     const float *found = NULL;
     muc_graph *graph;
@@ -293,10 +199,16 @@ static void check_refusal(const family *f, const char *why)
 
 static void check_family(const family *f)
 {
+    static const muc_uthinker_terms layers[MOST_LAYERS] = {
+        { 2, 1, 2, 1, 2, 1, 2, 2, 2 }, { 1, 2, 1, 2, 1, 2, 1, 1, 2 }, { 1, 2, 1, 2, 1, 2, 1, 1, 2 },
+        { 2, 2, 1, 2, 2, 2, 1, 2, 2 }, { 1, 1, 2, 1, 1, 1, 2, 1, 2 }, { 2, 2, 2, 1, 2, 2, 2, 2, 2 },
+    };
     static const muc_uthinker_options options[] = {
         { .terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 } },
         { .terms = { 2, 1, 1, 2, 1, 2, 1, 1, 2 }, .recompute = true },
         { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { 2, true, false } },
+        { .layer_terms = layers },
+        { .layer_terms = layers, .recompute = true },
     };
     muc_context *ctx = muc_context_new(1);
     int32_t tokens[MOST_CONTEXT];

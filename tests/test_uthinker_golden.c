@@ -279,7 +279,9 @@ static void boot(board *b, const muc_uthinker_options *options, enum mur_sim_pol
                  bool probed)
 {
     const muc_uthinker_terms *t = &options->terms;
-    const muc_ref_terms terms = { t->x, t->q, t->k, t->v, t->p, t->o, t->f, t->h, t->l, 64 };
+    const muc_ref_terms terms = {
+        t->x, t->q, t->k, t->v, t->p, t->o, t->f, t->h, t->l, 64, 0, NULL
+    };
     size_t size;
 
     CHECK_OK(b->f.ctx, muc_ref_open_machine(b->f.ctx, b->f.graph, &terms, &b->golden));

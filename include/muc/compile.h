@@ -18,9 +18,10 @@ typedef struct muc_compile_options {
     muc_weight_options weights; /* must be all-zero for a .bdt file, which has its weights */
     const char *target;         /* "uthinker" (default) */
     const char *machine;        /* a machine file (.ini); NULL: the target's own */
-    /* "2" (default), "1", by place: "2,p=1,v=1" (SPEC.md section 8), or "auto": one term at the
-     * places where the divergence from float32, measured on texts that the checkpoint writes or
-     * those that calibration names, grows by no more than a twentieth in all */
+    /* "2" (default), "1", by place: "2,p=1,v=1" (SPEC.md section 8), by layer: "2,k:0-3=1", or
+     * "auto": one term at the places, and of the layers, where that saves something and the
+     * divergence from float32, measured on texts that the checkpoint writes or those that
+     * calibration names, grows by no more than a twentieth in all */
     const char *act_terms;
     const char *attention; /* "cache" (default) or "recompute" */
     const char *name;      /* of mcu and cnnchip: of what is made; NULL: the model's */
@@ -42,9 +43,10 @@ muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weig
 /* Compiles a checkpoint or a .bdt file. The bytes depend on the input and the options alone, and a
  * .bdt file gives the bytes that its checkpoint gives. Keys: file, bytes, crc32, bits_per_weight,
  * the group "self_check" (positions, kl, top1_agreement, both against float32; not from a .bdt
- * file), with act_terms "auto" two_term_divergence and the table "terms" (place, terms,
- * one_term_divergence: of the trial), and the table "memory" (place, bytes, limit, use). Fails with
- * MUC_NOFIT, naming what does not fit and by how much. */
+ * file), with act_terms "auto" act_terms, what was chosen, and the table "terms", a row a trial in
+ * their order, first two terms everywhere (place, layers, divergence, dram_bytes and decode: for
+ * the token at the last position, prefill: tokens a second, kept), and the table "memory" (place,
+ * bytes, limit, use). Fails with MUC_NOFIT, naming what does not fit and by how much. */
 muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
                        const char *out_path, muc_report **out);
 

@@ -112,6 +112,11 @@ typedef struct mur_gold {
 #include "mur_sections.def"
 } mur_gold;
 
+typedef struct mur_layr {
+#define MUR_LAYR(name, min, max, meaning) uint32_t name;
+#include "mur_sections.def"
+} mur_layr;
+
 typedef struct mur_header {
 #define MUR_HEADER(name, meaning) uint32_t name;
 #include "mur_sections.def"

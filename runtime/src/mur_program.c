@@ -201,6 +201,7 @@ mur_status mur_open(mur_program *program, const void *image, size_t bytes)
         size[MUR_SECTION_ENTR] % sizeof(mur_entr) != 0 || program->entry_count == 0 ||
         size[MUR_SECTION_CODE] % 4 != 0 || size[MUR_SECTION_TABL] % 4 != 0 ||
         size[MUR_SECTION_GOLD] % sizeof(mur_gold) != 0 ||
+        size[MUR_SECTION_LAYR] % sizeof(mur_layr) != 0 ||
         !in_limits(program->mach, mach_limits, sizeof(mur_mach)) ||
         !in_limits(program->meta, meta_limits, sizeof(mur_meta)) || !fingerprint_holds(program) ||
         !meta_holds(program) || !entries_hold(program) || !tables_hold(program))

@@ -73,6 +73,11 @@ static inline void emit(compiler *c)
     c->sink(c->arg, c->words, c->count);
 }
 
+static inline const muc_uthinker_terms *terms_of(const compiler *c, uint32_t l)
+{
+    return c->y->options.layer_terms ? c->y->options.layer_terms + l : &c->y->options.terms;
+}
+
 /* B(k, terms) */
 static inline uint32_t slots(uint32_t k, uint32_t terms)
 {
@@ -336,7 +341,7 @@ static inline void qpack(compiler *c, uint32_t first, uint32_t rows, uint32_t ha
     set(c, QPACK_daddr, address);
     set(c, QPACK_cols, hd);
     set(c, QPACK_dst, half_buffer(half));
-    set(c, QPACK_terms, c->y->options.terms.v);
+    set(c, QPACK_terms, terms_of(c, c->l)->v);
     set(c, QPACK_spitch, hd);
     emit(c);
 }
@@ -372,7 +377,7 @@ static inline uint32_t hidden(const compiler *c, tile t, uint32_t step)
 static inline void smax(compiler *c, tile t, uint32_t skip, uint32_t step, uint32_t keys,
                         uint32_t valid, uint32_t half)
 {
-    uint32_t terms = c->y->options.terms.p, query = t.first * c->y->group;
+    uint32_t terms = terms_of(c, c->l)->p, query = t.first * c->y->group;
 
     if (c->y->score_cap)
         cap(c, word_at(c, MUC_PLACE_SC), t.tokens * c->y->group, keys, 64, c->y->score_factor,
@@ -417,7 +422,7 @@ static inline void divide(compiler *c)
 /* `columns` gated values of each row, the first of them column `from` of the pass */
 static inline void glu(compiler *c, uint32_t from, uint32_t columns)
 {
-    uint32_t terms = c->y->options.terms.h;
+    uint32_t terms = terms_of(c, c->l)->h;
 
     begin_acc(c, GLU, 0);
     set(c, GLU_saddr, word_at(c, MUC_PLACE_GA));

@@ -149,7 +149,7 @@ static void stream_mm(compiler *c, muc_matrix_kind kind, product x, enum after w
 /* the product with m rows of X */
 static product times_x(const compiler *c, uint32_t daddr, uint32_t dpitch)
 {
-    uint32_t terms = c->y->options.terms.x;
+    uint32_t terms = terms_of(c, c->l)->x;
 
     return (product){ .src = MUR_I0,
                       .saddr = at(c, MUC_PLACE_X),
@@ -170,29 +170,43 @@ static uint32_t slab_width(const compiler *c, uint32_t s)
     return left < 64 ? left : 64;
 }
 
+/* a token's keys of a head of layer l in slabs 0 .. count - 1 */
+static uint64_t keys_of(const compiler *c, uint32_t l, uint32_t count)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += slots(slab_width(c, i), terms_of(c, l)->k);
+    return bytes;
+}
+
 static uint64_t k_cache_row(const compiler *c, uint32_t s, uint32_t token)
 {
-    uint64_t padded = c->y->padded_context, off = c->y->k_cache;
-    uint32_t terms = c->y->options.terms.k;
+    uint64_t rows = c->h * keys_of(c, c->l, c->y->slabs) + keys_of(c, c->l, s);
 
-    for (uint32_t i = 0; i < c->y->slabs; i++) {
-        off += padded * head_number(c) * slots(slab_width(c, i), terms);
-        if (i < s)
-            off += padded * slots(slab_width(c, i), terms);
-    }
-    return off + (uint64_t)token * slots(slab_width(c, s), terms);
+    for (uint32_t l = 0; l < c->l; l++)
+        rows += c->y->kv_heads * keys_of(c, l, c->y->slabs);
+    return c->y->k_cache + rows * c->y->padded_context +
+           (uint64_t)token * slots(slab_width(c, s), terms_of(c, c->l)->k);
+}
+
+static uint32_t v_chunk_of(const compiler *c, uint32_t l)
+{
+    return c->y->head_width * slots(64, terms_of(c, l)->v);
 }
 
 static uint32_t v_chunk_bytes(const compiler *c)
 {
-    return c->y->head_width * slots(64, c->y->options.terms.v);
+    return v_chunk_of(c, c->l);
 }
 
 static uint64_t v_cache_chunk(const compiler *c, uint32_t chunk)
 {
-    uint64_t number = (uint64_t)head_number(c) * (c->y->padded_context / 64) + chunk;
+    uint64_t chunks = c->y->padded_context / 64, off = c->y->v_cache;
 
-    return c->y->v_cache + number * v_chunk_bytes(c);
+    for (uint32_t l = 0; l < c->l; l++)
+        off += c->y->kv_heads * chunks * v_chunk_of(c, l);
+    return off + (c->h * chunks + chunk) * v_chunk_bytes(c);
 }
 
 static uint64_t v_tail_row(const compiler *c, uint32_t row)
@@ -202,9 +216,11 @@ static uint64_t v_tail_row(const compiler *c, uint32_t row)
 
 static uint64_t x_cache_row(const compiler *c, uint32_t token)
 {
-    uint64_t row = (uint64_t)c->l * c->y->padded_context + token;
+    uint64_t off = c->y->x_cache;
 
-    return c->y->x_cache + row * slots(c->y->width, c->y->options.terms.x);
+    for (uint32_t l = 0; l < c->l; l++)
+        off += (uint64_t)c->y->padded_context * slots(c->y->width, terms_of(c, l)->x);
+    return off + (uint64_t)token * slots(c->y->width, terms_of(c, c->l)->x);
 }
 
 /* the number of the layer's table */
@@ -271,7 +287,7 @@ static void queries(compiler *c)
     }
     rope(c, to, c->m, c->y->group, angles_in_tb(c));
     begin_acc(c, QUANT, 0);
-    quant(c, to, hd, c->m * c->y->group, hd, MUR_I1, at(c, MUC_PLACE_Q), c->y->options.terms.q);
+    quant(c, to, hd, c->m * c->y->group, hd, MUR_I1, at(c, MUC_PLACE_Q), terms_of(c, c->l)->q);
 }
 
 static int keys_beside(const compiler *c)
@@ -360,7 +376,7 @@ static int is_in_call(const compiler *c, tile t)
 /* the product of slab s of a tile's queries with `rows` keys at `address` of a half's buffer */
 static void scores(compiler *c, tile t, uint32_t s, uint32_t half, uint32_t address, uint32_t rows)
 {
-    const muc_uthinker_terms *terms = &c->y->options.terms;
+    const muc_uthinker_terms *terms = terms_of(c, c->l);
     uint32_t hd = c->y->head_width, w = slab_width(c, s), pitch = slots(hd, terms->q);
     product x = { .src = MUR_I1,
                   .saddr =
@@ -381,7 +397,7 @@ static void scores(compiler *c, tile t, uint32_t s, uint32_t half, uint32_t addr
 static void weigh_values(compiler *c, tile t, uint32_t from, uint32_t tokens, uint32_t skip,
                          uint32_t k, uint32_t half, uint32_t address)
 {
-    uint32_t hd = c->y->head_width, terms = c->y->options.terms.p, pitch = slots(64, terms);
+    uint32_t hd = c->y->head_width, terms = terms_of(c, c->l)->p, pitch = slots(64, terms);
     uint32_t group = c->y->group;
     product x = { .src = MUR_I1,
                   .saddr = at(c, MUC_PLACE_P) + from * group * pitch + skip,
@@ -402,8 +418,8 @@ static uint32_t key_at(const compiler *c, uint32_t s, uint32_t row)
     uint32_t address = 0;
 
     for (uint32_t i = 0; i < s; i++)
-        address += c->chip->key_rows * slots(slab_width(c, i), c->y->options.terms.k);
-    return address + row * slots(slab_width(c, s), c->y->options.terms.k);
+        address += c->chip->key_rows * slots(slab_width(c, i), terms_of(c, c->l)->k);
+    return address + row * slots(slab_width(c, s), terms_of(c, c->l)->k);
 }
 
 /* address of the step-th of a group's values, in W0 or W1 */
@@ -438,7 +454,7 @@ static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
     whole = whole < steps ? whole : steps;
     for (uint32_t s = 0; s < c->y->slabs; s++)
         ld_half(c, 2 * buffer, key_at(c, s, 0), MUR_KV, k_cache_row(c, s, token),
-                tokens * slots(slab_width(c, s), c->y->options.terms.k));
+                tokens * slots(slab_width(c, s), terms_of(c, c->l)->k));
     ld_half(c, 2 * buffer + 1, values_at(c, buffer, 0), MUR_KV, v_cache_chunk(c, first),
             whole * v_chunk_bytes(c));
 }
@@ -446,7 +462,7 @@ static void ld_group(compiler *c, uint32_t group, uint32_t buffer)
 static void new_keys(compiler *c, uint32_t buffer)
 {
     uint32_t row = (c->pos - 64 * first_step(c)) % (64 * c->chip->steps);
-    uint32_t terms = c->y->options.terms.k;
+    uint32_t terms = terms_of(c, c->l)->k;
 
     for (uint32_t s = 0; s < c->y->slabs; s++) {
         begin_acc_half(c, QUANT, 2 * buffer, 0);
@@ -463,7 +479,7 @@ static void new_keys(compiler *c, uint32_t buffer)
 static void own_values(compiler *c, tile t, uint32_t e, uint32_t half, uint32_t address)
 {
     uint32_t seen = (c->pos + t.first) % 64, block = seen / 32 * 32;
-    uint32_t bytes = slots(32, c->y->options.terms.p), step = c->pos / 64 + e;
+    uint32_t bytes = slots(32, terms_of(c, c->l)->p), step = c->pos / 64 + e;
     uint32_t keys = seen + t.tokens;
 
     if (c->chip->rows == 1) {
@@ -592,7 +608,7 @@ static void groups(compiler *c)
 /* recompute: the keys of `rows` tokens from `token` to KC, with the weights that lie in W1 */
 static void compute_keys(compiler *c, uint32_t token, uint32_t rows)
 {
-    uint32_t hd = c->y->head_width, terms = c->y->options.terms.x;
+    uint32_t hd = c->y->head_width, terms = terms_of(c, c->l)->x;
     uint32_t row = slots(c->y->width, terms);
     product x = { .src = MUR_I0,
                   .saddr = at(c, MUC_PLACE_XC),
@@ -619,7 +635,7 @@ static void quantize_keys(compiler *c, uint32_t s, uint32_t rows)
 {
     begin_acc_half(c, QUANT, W0A, 0);
     quant(c, word_at(c, MUC_PLACE_KC) + 64 * s, c->y->head_width, rows, slab_width(c, s), MUR_W0, 0,
-          c->y->options.terms.k);
+          terms_of(c, c->l)->k);
 }
 
 static void keys_from_kc(compiler *c, uint32_t s, uint32_t e)
@@ -761,7 +777,7 @@ static void add_product(compiler *c, muc_matrix_kind kind, uint32_t buffer, muc_
 static void mm_ffn(compiler *c, const stream *s, uint32_t i, uint32_t buffer, muc_uthinker_place to)
 {
     muc_vector_kind added = to == MUC_PLACE_GA ? MUC_VECTOR_GATE_BIAS : MUC_VECTOR_UP_BIAS;
-    uint32_t terms = c->y->options.terms.f;
+    uint32_t terms = terms_of(c, c->l)->f;
     product x = { .src = buffer_of_n(c),
                   .saddr = at(c, MUC_PLACE_N),
                   .rows = c->m,
@@ -803,7 +819,7 @@ static void feed_forward(compiler *c)
 static void output(compiler *c, enum after what)
 {
     uint32_t width = (o_by_head(c) ? c->y->group : c->y->heads) * c->y->head_width;
-    uint32_t terms = c->y->options.terms.o;
+    uint32_t terms = terms_of(c, c->l)->o;
 
     begin_acc(c, QUANT, 0);
     quant(c, word_at(c, MUC_PLACE_AT), width, c->m, width, MUR_I0, at(c, MUC_PLACE_A), terms);
@@ -849,7 +865,7 @@ static void ld_vectors(compiler *c)
 
 static void layer(compiler *c)
 {
-    const muc_uthinker_terms *terms = &c->y->options.terms;
+    const muc_uthinker_terms *terms = terms_of(c, c->l);
     uint32_t d = c->y->width;
 
     c->pass = 0;

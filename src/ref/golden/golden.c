@@ -52,22 +52,35 @@ static bool is_scaled(const muc_graph *graph, const muc_node *node)
 }
 
 /* the letter of SPEC section 8 for the activations of a linear node, from its surroundings */
-static unsigned terms_of(const muc_golden *golden, const muc_node *node)
+static unsigned terms_of(const muc_graph *graph, const muc_node *node, const muc_ref_terms *terms)
 {
-    const muc_graph *graph = golden->graph;
     uint32_t reader = 0;
 
     if (is_made_by(graph, node->inputs[0], MUC_OP_ATTENTION))
-        return golden->terms.o;
+        return terms->o;
     if (is_made_by(graph, node->inputs[0], MUC_OP_MUL))
-        return golden->terms.h;
+        return terms->h;
     if (count_readers(graph, node->outputs[0], &reader) == 0 ||
         is_scaled(graph, &graph->nodes[reader]))
-        return golden->terms.l;
+        return terms->l;
     if (graph->nodes[reader].op == MUC_OP_SILU || graph->nodes[reader].op == MUC_OP_GELU ||
         graph->nodes[reader].op == MUC_OP_MUL)
-        return golden->terms.f;
-    return golden->terms.x;
+        return terms->f;
+    return terms->x;
+}
+
+/* a layer's by the node's name, else those of all */
+static const muc_ref_terms *find_layer(const muc_golden *golden, const char *name)
+{
+    static const char prefix[] = "layers.";
+    unsigned long layer;
+    char *end;
+
+    if (!golden->terms.layers || strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return &golden->terms;
+    layer = strtoul(name + sizeof(prefix) - 1, &end, 10);
+    return *end == '.' && layer < golden->terms.layer_count ? &golden->terms.layers[layer]
+                                                            : &golden->terms;
 }
 
 /* An addition starts the accumulators of the linear node that it alone reads; of other results it
@@ -159,8 +172,9 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
         return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)
         MUC_TRY(decode(ctx, golden, node, node->inputs[1]));
+    kept->of_layer = find_layer(golden, node->name);
     if (node->op == MUC_OP_LINEAR)
-        kept->terms = terms_of(golden, node);
+        kept->terms = terms_of(graph, node, kept->of_layer);
     if (node->op == MUC_OP_ADD)
         MUC_TRY(absorb(ctx, golden, id));
     if (node->op != MUC_OP_ATTENTION)
@@ -170,7 +184,8 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
                          &kept->values);
 }
 
-static muc_status check_terms(muc_context *ctx, const muc_graph *graph, const muc_ref_terms *terms)
+static muc_status check_letters(muc_context *ctx, const muc_graph *graph,
+                                const muc_ref_terms *terms)
 {
     const uint8_t *letters = (const uint8_t *)terms;
 
@@ -178,9 +193,30 @@ static muc_status check_terms(muc_context *ctx, const muc_graph *graph, const mu
         if (letters[i] != 1 && letters[i] != 2)
             return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
                             "%u terms of an activation, expected 1 or 2", letters[i]);
+    return MUC_OK;
+}
+
+static muc_status check_terms(muc_context *ctx, const muc_graph *graph, const muc_ref_terms *terms)
+{
+    MUC_TRY(check_letters(ctx, graph, terms));
+    for (uint32_t l = 0; terms->layers && l < terms->layer_count; l++)
+        MUC_TRY(check_letters(ctx, graph, &terms->layers[l]));
     if (terms->step != 32 && terms->step != 64)
         return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
                         "%u tokens of a step of attention, expected 32 or 64", terms->step);
+    return MUC_OK;
+}
+
+static muc_status copy_layers(muc_context *ctx, muc_golden *golden)
+{
+    size_t count = golden->terms.layer_count;
+    muc_ref_terms *layers;
+
+    if (!golden->terms.layers)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(ctx, &golden->arena, count, &layers));
+    memcpy(layers, golden->terms.layers, count * sizeof(*layers));
+    golden->terms.layers = layers;
     return MUC_OK;
 }
 
@@ -189,6 +225,7 @@ static muc_status prepare_all(muc_context *ctx, muc_golden *golden)
     const muc_graph *graph = golden->graph;
 
     MUC_TRY(check_terms(ctx, graph, &golden->terms));
+    MUC_TRY(copy_layers(ctx, golden));
     MUC_TRY(MUC_ARENA_NEW(ctx, &golden->arena, graph->node_count, &golden->nodes));
     MUC_TRY(MUC_ARENA_NEW(ctx, &golden->arena, graph->tensor_count, &golden->weights));
     for (uint32_t i = 0; i < graph->node_count; i++)

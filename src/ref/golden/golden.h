@@ -7,11 +7,12 @@
 #include "ref/golden/uthinker_golden.h"
 
 typedef struct muc_golden_node {
-    unsigned terms;           /* LINEAR: of its activations */
-    bool absorbed;            /* LINEAR: an addition computes it */
-    const muc_node *linear;   /* ADD: the node that it absorbs, or NULL */
-    muc_golden_block *keys;   /* ATTENTION: [kv_heads][context][blocks of a head] */
-    muc_golden_block *values; /* ATTENTION: [kv_heads][whole chunks][head_dim][2], packed */
+    const muc_ref_terms *of_layer; /* in the session's own memory */
+    unsigned terms;                /* LINEAR: of its activations */
+    bool absorbed;                 /* LINEAR: an addition computes it */
+    const muc_node *linear;        /* ADD: the node that it absorbs, or NULL */
+    muc_golden_block *keys;        /* ATTENTION: [kv_heads][context][blocks of a head] */
+    muc_golden_block *values;      /* ATTENTION: [kv_heads][whole chunks][head_dim][2], packed */
 } muc_golden_node;
 
 struct muc_golden {

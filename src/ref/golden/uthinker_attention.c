@@ -191,7 +191,7 @@ muc_status muc_golden_attention(const muc_ref_call *call)
     attention a = {
         .call = call,
         .kept = &golden->nodes[call->node - call->graph->nodes],
-        .terms = golden->terms,
+        .terms = *golden->nodes[call->node - call->graph->nodes].of_layer,
         .value_rows = call->inputs[4]->data,
         .step = golden->terms.step,
         .position = muc_ref_position(call),

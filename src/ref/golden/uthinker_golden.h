@@ -19,10 +19,13 @@
 #include "ref/ref.h"
 
 /* DialectFP4 terms, 1 or 2, of each activation: SPEC section 8's letters; and the tokens of a step
- * of attention, 32 or 64, 0: 64. */
+ * of attention, 32 or 64, 0: 64. The nodes of layer N, "layers.N.*", have those of layers[N] if
+ * there are so many; these are copied. */
 typedef struct muc_ref_terms {
     uint8_t x, q, k, v, p, o, f, h, l;
     uint8_t step;
+    uint32_t layer_count;
+    const struct muc_ref_terms *layers;
 } muc_ref_terms;
 
 /* As muc_ref_open. Fails with MUC_UNSUPPORTED naming the node that the machine has no stage for. */

@@ -17,6 +17,7 @@
 #include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/choose_terms.h"
+#include "targets/uthinker/terms_text.h"
 #include "targets/uthinker/uthinker.h"
 
 /* The least that has a step of 64 tokens behind it, and one begun before a call; the first of them
@@ -50,32 +51,6 @@ typedef struct compile_job {
 
 /* ---- options ---- */
 
-static muc_status parse_terms(muc_context *ctx, const char *text, muc_uthinker_terms *out)
-{
-    for (const char *at = text; *at; at += *at == ',') {
-        size_t length = strcspn(at, ",");
-        char letter = at[0], digit = at[length - 1];
-        bool all = length == 1, known = all;
-
-        if (length != 1 && (length != 3 || at[1] != '='))
-            digit = 0;
-#define SET_TERM(name, meaning) \
-    if (digit && (all || letter == #name[0])) { \
-        out->name = (uint8_t)(digit - '0'); \
-        known = true; \
-    }
-        MUC_UTHINKER_TERMS(SET_TERM)
-#undef SET_TERM
-        if (!known || (digit != '1' && digit != '2'))
-            return muc_fail(ctx, MUC_USAGE, "terms of activations", MUC_NO_OFFSET,
-                            "'%s': expected 1 or 2, auto, or places with theirs, as 2,p=1,v=1; "
-                            "places are x q k p v o f h l",
-                            text);
-        at += length;
-    }
-    return MUC_OK;
-}
-
 static muc_status parse_attention(muc_context *ctx, const char *text, bool *recompute)
 {
     static const char *const kinds[] = { "cache", "recompute" };
@@ -96,8 +71,6 @@ static muc_status choose_target(compile_job *job)
         return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
                         "--act-terms auto compares with float32, which a .bdt file has not: "
                         "compile the checkpoint");
-    if (options->act_terms && !job->chooses_terms)
-        MUC_TRY(parse_terms(job->ctx, options->act_terms, &job->target.terms));
     if (options->attention)
         MUC_TRY(parse_attention(job->ctx, options->attention, &job->target.recompute));
     return muc_uthinker_find_machine(job->ctx, &job->arena, options->machine, &job->machine);
@@ -113,6 +86,21 @@ static muc_status name_graph(const compile_job *job, muc_graph *graph)
     return muc_arena_string(job->ctx, &graph->arena, path, strlen(path), &graph->name);
 }
 
+/* --act-terms for the layers of a graph, unless it is auto. */
+static muc_status set_terms(compile_job *job, const muc_graph *graph)
+{
+    const char *text = job->options->act_terms;
+    uint32_t layers = muc_uthinker_count_layers(graph);
+    muc_uthinker_terms *terms;
+
+    if (!text || job->chooses_terms || layers == 0)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, layers, &terms));
+    memset(terms, 2, layers * sizeof(*terms));
+    job->target.layer_terms = terms;
+    return muc_uthinker_read_terms(job->ctx, text, terms, layers);
+}
+
 static muc_status check_shapes(compile_job *job)
 {
     muc_graph *graph;
@@ -122,6 +110,8 @@ static muc_status check_shapes(compile_job *job)
         return MUC_OK;
     MUC_TRY(muc_model_shapes(job->ctx, job->model, &graph));
     status = name_graph(job, graph);
+    if (status == MUC_OK)
+        status = set_terms(job, graph);
     if (status == MUC_OK)
         status = muc_uthinker_check_shapes(job->ctx, graph, &job->machine, &job->target);
     if (status == MUC_UNSUPPORTED)
@@ -140,7 +130,8 @@ static muc_status open_graph(compile_job *job)
 static muc_status build_graph(compile_job *job)
 {
     MUC_TRY(open_graph(job));
-    return name_graph(job, job->graph);
+    MUC_TRY(name_graph(job, job->graph));
+    return set_terms(job, job->graph);
 }
 
 static muc_status quantize(compile_job *job)
@@ -160,9 +151,10 @@ static muc_status choose_terms(compile_job *job)
 {
     if (!job->chooses_terms)
         return MUC_OK;
-    MUC_TRY(muc_uthinker_choose_terms(job->ctx, job->model, job->options->weights.calibration,
-                                      job->graph, job->machine.tokens, &job->choice));
-    job->target.terms = job->choice.terms;
+    MUC_TRY(muc_uthinker_choose_terms(job->ctx, &job->arena, job->model,
+                                      job->options->weights.calibration, job->graph, &job->machine,
+                                      &job->target, &job->choice));
+    job->target.layer_terms = job->choice.terms;
     return MUC_OK;
 }
 
@@ -338,20 +330,6 @@ static void add_memory(muc_report *report, const muc_uthinker_layout *layout, ui
     muc_report_end(report);
 }
 
-static void add_terms(muc_report *report, const muc_terms_choice *choice)
-{
-    muc_report_add_real(report, "two_term_divergence", choice->divergence);
-    muc_report_begin_table(report, "terms");
-    for (unsigned i = 0; i < MUC_UTHINKER_PLACES_OF_TERMS; i++) {
-        muc_report_begin_row(report);
-        muc_report_add_text(report, "place", "%s", choice->trials[i].place);
-        muc_report_add_count(report, "terms", choice->trials[i].chosen ? 1 : 2);
-        muc_report_add_real(report, "one_term_divergence", choice->trials[i].divergence);
-        muc_report_end(report);
-    }
-    muc_report_end(report);
-}
-
 static muc_status make_report(compile_job *job, muc_report **out)
 {
     const muc_bytes *program = &job->build->program;
@@ -374,7 +352,7 @@ static muc_status make_report(compile_job *job, muc_report **out)
         muc_report_end(report);
     }
     if (job->chooses_terms)
-        add_terms(report, &job->choice);
+        MUC_TRY(muc_terms_choice_report(&job->choice, report));
     add_memory(report, &job->build->layout, program->size);
     return muc_report_status(job->ctx, report);
 }

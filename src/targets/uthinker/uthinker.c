@@ -234,19 +234,29 @@ static muc_status try_split(muc_context *ctx, void *arg, muc_uthinker_split spli
     return forgive(ctx, status);
 }
 
+muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machine *machine,
+                                      muc_uthinker_machine *out)
+{
+    muc_uthinker_machine usual;
+    muc_arena arena = { 0 };
+    muc_status status = muc_uthinker_find_machine(ctx, &arena, NULL, &usual);
+
+    *out = *machine;
+    if (status == MUC_OK && !machine->costs.has_time)
+        out->costs = usual.costs;
+    muc_arena_free(&arena);
+    return status;
+}
+
 static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model,
                                const muc_uthinker_machine *machine,
                                const muc_uthinker_options *options, muc_uthinker_split *out)
 {
-    muc_uthinker_machine timed = *machine, usual;
+    muc_uthinker_machine timed;
     choice c = { model, &timed, options, UINT64_MAX, { .ffn_parts = 1 } };
     muc_uthinker_split other;
-    muc_arena arena = { 0 };
-    muc_status status = muc_uthinker_find_machine(ctx, &arena, NULL, &usual);
+    muc_status status = muc_uthinker_timed_machine(ctx, machine, &timed);
 
-    if (status == MUC_OK && !timed.costs.has_time)
-        timed.costs = usual.costs;
-    muc_arena_free(&arena);
     if (status == MUC_OK)
         status = each_split(ctx, model, machine, try_split, &c);
     other = c.split;

@@ -29,6 +29,10 @@ muc_status muc_uthinker_check_shapes(muc_context *ctx, const muc_graph *graph,
                                      const muc_uthinker_machine *machine,
                                      const muc_uthinker_options *options);
 
+/* The machine, with the default machine's times and energies if it has no times. */
+muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machine *machine,
+                                      muc_uthinker_machine *out);
+
 /* Compiles a graph whose weight matrices carry BlockDialect sequences, borrowed until
  * muc_uthinker_build_free. Runs no program: GOLD is added later (muc_uthinker_set_section). The
  * same inputs give the same bytes. On failure there is nothing to free. */

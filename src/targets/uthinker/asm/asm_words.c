@@ -22,6 +22,10 @@ static const char *const gold_names[] = {
 #define MUR_GOLD(name, meaning) #name,
 #include "mur_sections.def"
 };
+static const char *const layr_names[] = {
+#define MUR_LAYR(name, min, max, meaning) #name,
+#include "mur_sections.def"
+};
 
 static const char *const buffer_names[] = { "I0", "I1", "W0", "W1", "GB" };
 static const char *const region_names[] = { "WGTS", "PARM", "KV", "IO" };
@@ -37,6 +41,8 @@ muc_asm_row muc_asm_row_of(enum mur_section section)
         return (muc_asm_row){ entr_names, MUC_COUNT(entr_names), "entry" };
     if (section == MUR_SECTION_GOLD)
         return (muc_asm_row){ gold_names, MUC_COUNT(gold_names), "gold" };
+    if (section == MUR_SECTION_LAYR)
+        return (muc_asm_row){ layr_names, MUC_COUNT(layr_names), "layer" };
     return (muc_asm_row){ NULL, 0, NULL };
 }
 

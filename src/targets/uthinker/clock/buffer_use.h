@@ -1,8 +1,7 @@
-/* buffer_use.h - what lies in the buffers while a call runs, step by step.
+/* buffer_use.h - what lies in the buffers while a call runs, visit by visit to a stage.
  *
- * A step is a visit to a stage; of the layers the first is followed, and what is before and after
- * all layers. Bytes are followed in lines: what a line holds lives from the step that writes it to
- * the last that reads it.
+ * Bytes are followed in lines: what a line holds lives from the visit that writes it to the last
+ * that reads it. The picture of lines has the first layer, and what is before and after all layers.
  */
 #ifndef MUC_UTHINKER_BUFFER_USE_H
 #define MUC_UTHINKER_BUFFER_USE_H
@@ -18,7 +17,7 @@ muc_status muc_buffer_use_begin(muc_context *ctx, muc_arena *arena,
                                 const muc_clock_account *account, muc_buffer_use **out);
 /* The next instruction of DMA or accelerator, after the account was told of it. */
 void muc_buffer_use_add(muc_buffer_use *use, const muc_clock_event *event);
-/* Adds the table "buffers" and a picture of them over time. */
+/* Adds the table "buffers", and two pictures of them over time: shares in all layers, and lines. */
 muc_status muc_buffer_use_report(muc_buffer_use *use, muc_report *report);
 
 #endif

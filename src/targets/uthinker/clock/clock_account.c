@@ -50,53 +50,50 @@ static const char *name_of(const muc_debug_name *names, size_t count, size_t *ro
     return *row < count && names[*row].word == at ? names[*row].name : muc_insn_get(item->op)->name;
 }
 
-/* An item is for the stage of the next INST; after the last, for that of the last. */
-static void read_entry(muc_clock_account *a, const mur_entr *entry, const muc_debug_name *names,
-                       size_t count, muc_clock_loop *loop)
+/* The loop at `at`, if it is not noted yet. */
+static muc_status add_loop(muc_context *ctx, muc_arena *arena, muc_clock_account *a,
+                           const muc_clock_loop *loop)
 {
-    uint32_t at = entry->start, end = entry->start + entry->words, open_end = at, words;
-    uint32_t from = at;
+    if (a->loop_count && a->loops[a->loop_count - 1].begin == loop->begin)
+        return MUC_OK;
+    MUC_TRY(muc_arena_grow(ctx, arena, a->loop_count + 1, sizeof(*a->loops), &a->loop_capacity,
+                           (void **)&a->loops));
+    a->loops[a->loop_count++] = *loop;
+    return MUC_OK;
+}
+
+/* An item is for the stage of the next INST; after the last, for that of the last. */
+static muc_status read_entry(muc_context *ctx, muc_arena *arena, muc_clock_account *a,
+                             const mur_entr *entry, const muc_debug_name *names, size_t count)
+{
+    uint32_t at = entry->start, end = entry->start + entry->words, from = at, words, most = 0;
+    muc_clock_loop loop = { at, at, 0 };
+    uint64_t layers = 0;
     uint16_t stage = 0;
     size_t row = 0;
     muc_item item;
 
-    *loop = (muc_clock_loop){ .start = at, .end = end };
     for (; at < end && (words = muc_item_decode(a->program->code + at, end - at, &item)) != 0;
          at += words) {
-        uint32_t body_end = at + words + item.body;
-
-        if (item.kind == MUR_FOR && at >= open_end) {
-            open_end = body_end;
-            if (item.body >= loop->next - loop->begin) {
-                loop->begin = at;
-                loop->next = body_end;
-            }
+        if (item.kind == MUR_FOR && at >= loop.next) {
+            loop = (muc_clock_loop){ at, at + words + item.body, (uint32_t)layers };
+            most = item.most;
         }
         if (item.kind != MUR_INST)
             continue;
         stage = stage_index(a, name_of(names, count, &row, at, &item));
         for (; from < at + words; from++)
             a->stage_of[from] = stage;
+        if (item.op != MUC_INSN_DIV || at >= loop.next || layers != loop.before)
+            continue;
+        MUC_TRY(add_loop(ctx, arena, a, &loop));
+        layers = layers + most < MOST_LAYERS ? layers + most : MOST_LAYERS;
     }
     for (; from < end; from++)
         a->stage_of[from] = stage;
-}
-
-/* the most rounds that any entry's loop can have */
-static uint32_t most_layers(const muc_clock_account *a)
-{
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < a->program->entry_count; i++) {
-        const muc_clock_loop *loop = &a->loops[i];
-        muc_item item;
-
-        if (loop->begin != loop->next &&
-            muc_item_decode(a->program->code + loop->begin, loop->end - loop->begin, &item) &&
-            item.most > most)
-            most = item.most;
-    }
-    return most < MOST_LAYERS ? most : MOST_LAYERS;
+    if (layers > a->layers)
+        a->layers = (uint32_t)layers;
+    return MUC_OK;
 }
 
 muc_status muc_clock_account_begin(muc_context *ctx, muc_arena *arena, const mur_program *program,
@@ -114,28 +111,27 @@ muc_status muc_clock_account_begin(muc_context *ctx, muc_arena *arena, const mur
         MUC_TRY(muc_debug_read(ctx, arena, section, &names, &count, &whole));
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, MOST_STAGES + 1, &a->stages));
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, program->section_bytes[MUR_SECTION_CODE] / 4, &a->stage_of));
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, program->entry_count, &a->loops));
     for (uint32_t i = 0; i < program->entry_count; i++)
-        read_entry(a, &program->entries[i], names, count, &a->loops[i]);
+        MUC_TRY(read_entry(ctx, arena, a, &program->entries[i], names, count));
     a->stages[a->stage_count++] = "next token";
-    a->layers = most_layers(a);
     return MUC_ARENA_NEW(ctx, arena, (size_t)a->stage_count * (a->layers + 1), &a->cells);
 }
 
+/* the last that begins at `at` or before, or NULL */
 static const muc_clock_loop *loop_of(const muc_clock_account *a, uint32_t at)
 {
-    uint32_t i = 0;
+    size_t i = a->loop_count;
 
-    while (i + 1 < a->program->entry_count && at >= a->loops[i].end)
-        i++;
-    return &a->loops[i];
+    while (i && at < a->loops[i - 1].begin)
+        i--;
+    return i ? &a->loops[i - 1] : NULL;
 }
 
 uint32_t muc_clock_layer(const muc_clock_account *a, uint32_t at)
 {
     const muc_clock_loop *loop = loop_of(a, at);
 
-    if (at <= loop->begin || at > loop->next)
+    if (!loop || at == loop->begin || at > loop->next)
         return 0;
     return a->round < a->layers ? a->round + 1 : a->layers;
 }
@@ -174,10 +170,10 @@ static void watch_cpu(void *arg, uint64_t from, uint64_t to, muc_clock_reason re
     for (uint32_t e = 0; e < MUC_ENGINE_CPU; e++)
         if (to > a->free_at[e])
             a->idle_ps[e][reason] += to - (from > a->free_at[e] ? from : a->free_at[e]);
-    if (loop->begin == loop->next || (reasons[reason].waits && reason != MUC_CLOCK_SEQUENCER))
+    if (!loop || (reasons[reason].waits && reason != MUC_CLOCK_SEQUENCER))
         return;
     if (at == loop->begin)
-        a->round = 0;
+        a->round = loop->before;
     else if (at == loop->next)
         a->round++;
 }

@@ -22,10 +22,10 @@ typedef enum muc_clock_engine {
     MUC_CLOCK_ENGINES
 } muc_clock_engine;
 
-/* Loops of a program whose rounds are its layers: an entry's longest that no other holds. */
+/* A loop whose rounds are layers: it holds attention, and no other loop holds it. */
 typedef struct muc_clock_loop {
-    uint32_t start, end;  /* of the entry in CODE */
-    uint32_t begin, next; /* words of its FOR and NEXT; equal if there is none */
+    uint32_t begin, next; /* words of its FOR and NEXT */
+    uint32_t before;      /* layers of the entry's loops before it */
 } muc_clock_loop;
 
 typedef struct muc_clock_account {
@@ -38,9 +38,10 @@ typedef struct muc_clock_account {
     uint64_t idle_ps[MUC_CLOCK_ENGINES][MUC_CLOCK_REASONS];
     uint64_t read_bytes[MUC_DRAM_CLASSES], written_bytes[MUC_DRAM_CLASSES];
 
-    muc_clock_loop *loops;   /* [entries] */
+    muc_clock_loop *loops; /* [loop_count], ascending */
+    size_t loop_count, loop_capacity;
     uint64_t first_layer[2]; /* from and to: its first round, as the CPU passes it */
-    uint32_t round;          /* of the loop at hand */
+    uint32_t round;          /* the layer at hand, while in one */
     uint64_t free_at[MUC_ENGINE_CPU];
 } muc_clock_account;
 

@@ -2,6 +2,7 @@
 #include "targets/uthinker/clock/dram_classes.h"
 
 #include "base/bytes.h"
+#include "targets/uthinker/isa/layer_facts.h"
 
 static const char *const words[MUC_DRAM_CLASSES] = {
 #define MUC_DRAM_CLASS(name, words) words,
@@ -85,43 +86,71 @@ static void place_matrices(const mur_program *program, const muc_uthinker_machin
             places->block_bytes[i] =
                 sequence_bytes(wgts, muc_uthinker_tiles(machine, shapes[i].k, shapes[i].n), &at);
     }
+    places->own_layers = (uint32_t)count_matrices(wgts, muc_uthinker_tiles(machine, f, d),
+                                                  places->start[MUC_DRAM_DOWN]);
+}
+
+static uint64_t rope_bytes(const mur_program *program)
+{
+    uint64_t tables = 1;
+
+    for (uint32_t l = 0; l < program->meta->layers; l++) {
+        uint32_t number = muc_layer_facts_of(program, l).rope;
+
+        tables = number >= tables ? number + 1ull : tables;
+    }
+    return tables * program->meta->context * 4 * muc_layer_facts_of(program, 0).rotary;
 }
 
 muc_dram_places muc_dram_places_of(const mur_program *program, const muc_uthinker_machine *machine)
 {
     const mur_meta *meta = program->meta;
-    uint64_t tokens = machine->tokens, hd = meta->head_width;
-    uint64_t streams = (uint64_t)meta->layers * meta->kv_heads;
-    uint64_t chunks = (meta->context + tokens - 1) / tokens;
+    uint64_t tokens = machine->tokens, hd = meta->head_width, d = meta->width;
+    uint64_t heads = meta->kv_heads, chunks = (meta->context + tokens - 1) / tokens;
     muc_dram_places places = { 0 };
-    uint64_t *start = places.start;
+    uint64_t *start = places.start, keys = 0, values = 0;
 
     place_matrices(program, machine, &places);
-    start[MUC_DRAM_GAINS] = 4 * hd * meta->context;
-    start[MUC_DRAM_V_CACHE] =
-        meta->recompute
-            ? 0
-            : streams * chunks * tokens * muc_uthinker_slots_bytes(meta->head_width, meta->terms_k);
-    start[MUC_DRAM_V_TAIL] =
-        start[MUC_DRAM_V_CACHE] +
-        streams * chunks * hd * muc_uthinker_slots_bytes(machine->tokens, meta->terms_v);
-    start[MUC_DRAM_X_CACHE] = start[MUC_DRAM_V_TAIL] + streams * tokens * 4 * hd;
+    for (uint32_t l = 0; l < meta->layers; l++) {
+        const muc_uthinker_terms terms = muc_layer_terms_of(program, l);
+
+        if (!meta->recompute)
+            keys += heads * chunks * tokens * muc_dram_key_bytes(meta, machine, terms.k);
+        values += heads * chunks * hd * muc_uthinker_slots_bytes(machine->tokens, terms.v);
+    }
+    start[MUC_DRAM_GAINS] = rope_bytes(program);
+    start[MUC_DRAM_VECTORS] =
+        start[MUC_DRAM_GAINS] +
+        4 * d * (muc_layer_facts_of(program, 0).norms ? 2 * places.own_layers + 1 : 1);
+    start[MUC_DRAM_V_CACHE] = keys;
+    start[MUC_DRAM_V_TAIL] = keys + values;
+    start[MUC_DRAM_X_CACHE] =
+        start[MUC_DRAM_V_TAIL] + (uint64_t)meta->layers * heads * tokens * 4 * hd;
     start[MUC_DRAM_ROWS] = meta->embedded;
     start[MUC_DRAM_LOGITS] = meta->logits;
     return places;
 }
 
+uint32_t muc_dram_key_bytes(const mur_meta *meta, const muc_uthinker_machine *machine,
+                            uint32_t terms)
+{
+    uint32_t bytes = 0, left = meta->head_width, slab;
+
+    for (; left; left -= slab) {
+        slab = left < machine->tile_k ? left : machine->tile_k;
+        bytes += muc_uthinker_slots_bytes(slab, terms);
+    }
+    return bytes;
+}
+
 uint32_t muc_dram_own_layers(const mur_program *program)
 {
-    const mur_meta *meta = program->meta;
     const muc_uthinker_machine tiles = { .tile_k = mur_tile_rows(program->mach->isa),
                                          .tile_n = mur_tile_columns(program->mach->isa) };
     muc_dram_places places = { 0 };
 
     place_matrices(program, &tiles, &places);
-    return (uint32_t)count_matrices(wgts_of(program),
-                                    muc_uthinker_tiles(&tiles, meta->ffn_width, meta->width),
-                                    places.start[MUC_DRAM_DOWN]);
+    return places.own_layers;
 }
 
 muc_dram_class muc_dram_class_at(const muc_dram_places *places, enum mur_region region,

@@ -19,10 +19,15 @@ typedef struct muc_dram_places {
     uint64_t start[MUC_DRAM_CLASSES]; /* in its region; what the program lacks begins where the next
                                          does */
     uint64_t block_bytes[MUC_DRAM_MATRICES]; /* of a matrix without its table of tiles */
+    uint32_t own_layers; /* with weights of their own; 0 if WGTS does not hold them by SPEC.md */
 } muc_dram_places;
 
 /* Of a program that was opened; of sections with other content the places mean nothing. */
 muc_dram_places muc_dram_places_of(const mur_program *program, const muc_uthinker_machine *machine);
+
+/* A token's keys of a head, in all slabs. */
+uint32_t muc_dram_key_bytes(const mur_meta *meta, const muc_uthinker_machine *machine,
+                            uint32_t terms);
 
 /* Layers with weights of their own; 0 if region WGTS does not hold them by SPEC.md. */
 uint32_t muc_dram_own_layers(const mur_program *program);

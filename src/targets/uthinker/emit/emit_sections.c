@@ -84,6 +84,27 @@ static muc_status emit_meta(const emitter *e, const muc_uthinker_layout *y,
     return emit_words(e, MUR_SECTION_META, &meta.vocabulary, sizeof(meta) / 4);
 }
 
+/* Only where something is not as META alone has it. */
+static muc_status emit_layer_facts(const emitter *e, const muc_uthinker_layout *y)
+{
+    bool plain = !y->options.layer_terms && !y->windows && !y->angle_sums && y->input_norms;
+    mur_layr *rows;
+
+    if (plain && y->rotary == y->head_width && y->row_elements == 0)
+        return MUC_OK;
+    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, y->layers, &rows));
+    for (uint32_t l = 0; l < y->layers; l++)
+        rows[l] = (mur_layr){
+            .window = y->windows ? y->windows[l + 1] - y->windows[l] : y->options.context,
+            .rotary = y->rotary,
+            .rope = y->angle_sums ? y->angle_sums[l + 1] - y->angle_sums[l] : 0,
+            .norms = y->input_norms,
+            .vectors = y->row_elements,
+            .one_term = muc_uthinker_one_term(muc_uthinker_terms_of(y, l), &y->options.terms),
+        };
+    return emit_words(e, MUR_SECTION_LAYR, &rows[0].window, (size_t)y->layers * sizeof(*rows) / 4);
+}
+
 static muc_status emit_code(const emitter *e, const muc_uthinker_entry *entries)
 {
     mur_entr rows[MUC_UTHINKER_ENTRIES];
@@ -255,5 +276,6 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
     MUC_TRY(emit_parameters(&e, model, layout));
     out->section[MUR_SECTION_TOKN].data = tokens->tokenizer;
     out->section[MUR_SECTION_TOKN].size = tokens->tokenizer_bytes;
+    MUC_TRY(emit_layer_facts(&e, layout));
     return emit_debug(&e, entries);
 }

@@ -22,7 +22,8 @@ enum { MAX_LEVELS = MUR_MAX_NESTING };
 typedef enum reference_kind {
     REFERENCE_NONE,   /* no operand here */
     REFERENCE_NUMBER, /* index is the number */
-    REFERENCE_INPUT,  /* index is an input of the pool */
+    REFERENCE_INPUT,  /* index is an input of the template */
+    REFERENCE_LOOP,   /* index is a scope: its loop's variable */
     REFERENCE_FIRST,  /* index is a value: its slot .. */
     REFERENCE_SECOND, /* .. or the one after, of a table lookup */
 } reference_kind;
@@ -52,6 +53,7 @@ typedef struct scope {
     uint32_t *first, *last; /* [items] values evaluated before an item, in order, or NO_VALUE */
     reference **uses;       /* [items] one a field, or the count */
     uint32_t end;           /* its NEXT, among the steps */
+    uint32_t slot;          /* of the loop's variable */
 } scope;
 
 typedef enum step_kind {
@@ -82,9 +84,7 @@ typedef struct flattening {
     scope *scopes;
     step *steps;
     size_t value_count, value_capacity, scope_count, scope_capacity, step_count, step_capacity;
-    uint32_t next_scope; /* while lining up */
-    uint32_t scope_of_input[MUC_EXPR_MAX_INPUTS];
-    uint32_t slot_of_input[MUC_EXPR_MAX_INPUTS];
+    uint32_t next_scope;       /* while lining up */
     uint32_t owner[MUR_SLOTS]; /* depth + 1 of the scope that wrote the slot, 0: none */
     uint32_t busy[MUR_SLOTS];  /* last step that needs what is in it */
     bool exhausted;            /* the slots did not suffice */
@@ -109,8 +109,6 @@ static muc_status new_scope(flattening *f, const muc_code *code, const muc_for *
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, code->count, &s->uses));
     memset(s->first, 0xff, code->count * sizeof(*s->first));
     memset(s->last, 0xff, code->count * sizeof(*s->last));
-    if (loop)
-        f->scope_of_input[loop->input] = *out;
     return MUC_OK;
 }
 
@@ -247,6 +245,15 @@ static muc_status collect_operator(flattening *f, muc_expr e, uint32_t at, uint3
     return MUC_OK;
 }
 
+/* an input: of loops that share a variable the one around `at` */
+static reference collect_input(const flattening *f, uint32_t input, uint32_t at)
+{
+    for (; f->scopes[at].loop; at = f->scopes[at].parent)
+        if (f->scopes[at].loop->input == input)
+            return (reference){ REFERENCE_LOOP, at, 0 };
+    return (reference){ REFERENCE_INPUT, input, 0 };
+}
+
 /* how item `item` of scope `at` gets e; recursion is as deep as the expression */
 static muc_status collect(flattening *f, muc_expr e, uint32_t at, uint32_t item, reference *out)
 {
@@ -255,7 +262,7 @@ static muc_status collect(flattening *f, muc_expr e, uint32_t at, uint32_t item,
     if (node->op == MUC_EXPR_CONST)
         *out = (reference){ REFERENCE_NUMBER, node->immediate, 0 };
     else if (node->op == MUC_EXPR_INPUT)
-        *out = (reference){ REFERENCE_INPUT, node->immediate, 0 };
+        *out = collect_input(f, node->immediate, at);
     else
         return collect_operator(f, e, at, item, out);
     return MUC_OK;
@@ -423,11 +430,10 @@ static void allocate_step(flattening *f, uint32_t now)
         for (uint32_t i = 0; i < count && !f->exhausted; i++)
             f->busy[v->slot + i] = v->end[i];
     } else if (s->kind == STEP_FOR) {
-        const scope *body = &f->scopes[s->index];
-        uint32_t slot = take_slots(f, body->depth, now, 1);
+        scope *body = &f->scopes[s->index];
 
-        f->slot_of_input[body->loop->input] = slot;
-        f->busy[slot] = body->end;
+        body->slot = take_slots(f, body->depth, now, 1);
+        f->busy[body->slot] = body->end;
     } else if (s->kind == STEP_NEXT) {
         for (uint32_t slot = 0; slot < MUR_SLOTS; slot++)
             if (f->owner[slot] > depth)
@@ -441,7 +447,6 @@ static void allocate(flattening *f)
     for (uint32_t i = 0; i < MUC_TEMPLATE_INPUTS; i++) {
         f->owner[i] = 1;
         f->busy[i] = UINT32_MAX - 1;
-        f->slot_of_input[i] = i;
     }
     f->out->slots = MUC_TEMPLATE_INPUTS;
     for (uint32_t i = 0; i < f->step_count && !f->exhausted; i++)
@@ -474,7 +479,9 @@ static uint32_t slot_of(const flattening *f, const reference *use)
 {
     switch (use->kind) {
     case REFERENCE_INPUT:
-        return f->slot_of_input[use->index];
+        return use->index;
+    case REFERENCE_LOOP:
+        return f->scopes[use->index].slot;
     case REFERENCE_FIRST:
         return f->values[use->index].slot;
     case REFERENCE_SECOND:
@@ -580,7 +587,7 @@ static muc_status write_for(flattening *f, const step *s)
     const muc_for *loop = f->scopes[s->index].loop;
     bool outermost = !f->scopes[s->scope].loop;
     const muc_item item = { .kind = MUR_FOR,
-                            .variable = f->slot_of_input[loop->input],
+                            .variable = f->scopes[s->index].slot,
                             .count = field_of(f, s->uses),
                             .most = loop->most,
                             .streamed =

@@ -1,4 +1,4 @@
-/* layout_parts.h - what the two files of the layout share. Private to them.
+/* layout_parts.h - what the files of the layout share. Private to them.
  *
  * Sizes are computed in 64 bits that saturate, and checked against what the container and the
  * machine can express before they become the layout's 32-bit numbers.
@@ -49,5 +49,10 @@ uint32_t muc_layout_step_of(const muc_uthinker_layout *layout, muc_matrix_kind k
 /* Fixes shapes, and the chunks of every kind. */
 muc_status muc_layout_choose_chunks(muc_context *ctx, const muc_uthinker_model *model,
                                     muc_uthinker_layout *layout);
+
+/* Makes options.terms the most of any layer; layers that are all alike have none of their own. */
+void muc_layout_join_terms(muc_uthinker_layout *layout);
+/* The end of what intervals see of the K, V and X caches, which were laid out. */
+uint64_t muc_layout_reach_of_caches(const muc_uthinker_layout *layout);
 
 #endif

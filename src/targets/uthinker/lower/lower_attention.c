@@ -12,29 +12,29 @@ enum { TOKENS_WRITTEN_OUT = 4 }; /* of a tile's own, a divisor of every tile */
 
 static uint64_t value_bytes(const lowering *lo)
 {
-    return lo->y->head_width * slots(lo->tokens, lo->y->options.terms.v);
+    return lo->y->head_width * slots(lo->tokens, lo->terms->v);
 }
 
 static uint64_t key_row(const lowering *lo, uint32_t s)
 {
-    return slots(muc_uthinker_slab(lo->y, s), lo->y->options.terms.k);
+    return slots(muc_uthinker_slab(lo->y, s), lo->terms->k);
 }
 
 /* where the keys of slab s of the kv head begin in region KV, and its values */
 static muc_expr keys_of_head(lowering *lo, uint32_t s)
 {
     uint64_t padded = lo->y->padded_context;
-    uint64_t head = padded * muc_uthinker_key_bytes(lo->y, lo->y->slabs);
+    uint64_t head = padded * muc_uthinker_key_bytes(lo->y, lo->terms, lo->y->slabs);
 
-    return add_num(lo, times(lo, lo->stream, head),
-                   lo->y->k_cache + padded * muc_uthinker_key_bytes(lo->y, s));
+    return add_num(lo, times(lo, lo->run_stream, head),
+                   lo->caches.k + padded * muc_uthinker_key_bytes(lo->y, lo->terms, s));
 }
 
 static muc_expr values_of_head(lowering *lo)
 {
     uint64_t head = lo->y->padded_context / lo->tokens * value_bytes(lo);
 
-    return add_num(lo, times(lo, lo->stream, head), lo->y->v_cache);
+    return add_num(lo, times(lo, lo->run_stream, head), lo->caches.v);
 }
 
 static muc_expr value_offset(lowering *lo, muc_expr step)
@@ -126,7 +126,7 @@ static void end_tiles(lowering *lo)
 /* address of key row `row` of slab s in a half */
 static muc_expr key_address(lowering *lo, uint32_t half, uint32_t s, muc_expr row)
 {
-    uint64_t first = (uint64_t)lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s);
+    uint64_t first = (uint64_t)lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, lo->terms, s);
 
     return add_num(lo, times(lo, row, key_row(lo, s)), half_address(lo, half) + first);
 }
@@ -140,7 +140,7 @@ static muc_expr value_address(lowering *lo, uint32_t half, muc_expr step)
 static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t half,
                          muc_expr addr, muc_expr n)
 {
-    const muc_uthinker_terms *terms = &lo->y->options.terms;
+    const muc_uthinker_terms *terms = lo->terms;
     uint32_t w = muc_uthinker_slab(lo->y, s);
     right_operand right = { half, addr, n, num(lo, lo->tokens * slots(w, terms->k)) };
     left_operand q = muc_schedule_rows_of(lo, MUC_PLACE_Q, t->queries, lo->y->head_width, terms->q);
@@ -166,7 +166,7 @@ static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place
 static void lower_softmax(lowering *lo, const query_tile *t, muc_expr to, muc_expr keys,
                           muc_expr valid, muc_expr hide, muc_expr first, uint32_t half)
 {
-    const muc_uthinker_terms *terms = &lo->y->options.terms;
+    const muc_uthinker_terms *terms = lo->terms;
 
     if (lo->y->score_cap) {
         lo->stage = "QK";
@@ -191,8 +191,7 @@ static void lower_pv(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, ui
                      muc_expr addr, muc_expr daddr)
 {
     uint32_t hd = lo->y->head_width;
-    left_operand p =
-        muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->y->options.terms.p);
+    left_operand p = muc_schedule_rows_of(lo, MUC_PLACE_P, rows, lo->tokens, lo->terms->p);
     right_operand right = { half, addr, num(lo, hd), num(lo, value_bytes(lo)) };
 
     p.addr = saddr;
@@ -312,7 +311,7 @@ static void score_tile(lowering *lo, const query_tile *t, const step_keys *keys,
 /* bytes of a block in a row of P */
 static uint64_t block_bytes(const lowering *lo)
 {
-    return slots(MUR_BLOCK_ELEMS, lo->y->options.terms.p);
+    return slots(MUR_BLOCK_ELEMS, lo->terms->p);
 }
 
 /* Where P lies for the tile's own step, so that the last of the blocks that it sees, the one that
@@ -338,7 +337,7 @@ typedef struct own_block {
 static void weigh_tokens(lowering *lo, const own_block *own, muc_expr from, muc_expr round,
                          uint32_t count)
 {
-    uint64_t pitch = slots(lo->tokens, lo->y->options.terms.p) * lo->y->group;
+    uint64_t pitch = slots(lo->tokens, lo->terms->p) * lo->y->group;
     uint64_t width = (uint64_t)lo->y->head_width * lo->y->group;
     uint64_t room = (lo->tokens / MUR_BLOCK_ELEMS - 1) * block_bytes(lo);
     muc_expr token = add(lo, from, times(lo, round, count));
@@ -491,7 +490,8 @@ static void load_group(lowering *lo, numbered group, uint32_t buffer, bool whole
         uint64_t row = key_row(lo, s);
 
         muc_schedule_load_half(
-            lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, s), MUR_KV,
+            lo, 2 * buffer, lo->chip->key_rows * muc_uthinker_key_bytes(lo->y, lo->terms, s),
+            MUR_KV,
             scaled(lo, group, tokens * row,
                    add(lo, keys_of_head(lo, s), times(lo, lo->origin, lo->tokens * row))),
             whole ? num(lo, tokens * row) : bytes_of_group(lo, group, lo->near, row, tokens));
@@ -613,14 +613,14 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
 static void recompute_keys(lowering *lo, muc_expr base, muc_expr n)
 {
     const muc_uthinker_matrix *matrix = &lo->y->matrix[MUC_MATRIX_K];
-    uint32_t hd = lo->y->head_width, terms = lo->y->options.terms.x;
+    uint32_t hd = lo->y->head_width, terms = lo->terms->x;
     uint64_t x_row = slots(lo->y->width, terms), rope_row = 4 * (uint64_t)lo->y->rotary;
-    muc_expr token = add(lo, times(lo, lo->l, lo->y->padded_context), base);
+    muc_expr token = add(lo, times(lo, lo->run_l, lo->y->padded_context), base);
     left_operand xc = muc_schedule_rows_of(lo, MUC_PLACE_XC, n, lo->y->width, terms);
 
     lo->stage = "K'";
     muc_schedule_load_place(lo, MUC_PLACE_XC, MUR_KV,
-                            add_num(lo, times(lo, token, x_row), lo->y->x_cache),
+                            add_num(lo, times(lo, token, x_row), lo->caches.x),
                             times(lo, n, x_row));
     muc_schedule_load_place(lo, MUC_PLACE_TC, MUR_PARM,
                             add_num(lo,

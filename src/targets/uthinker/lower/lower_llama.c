@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "targets/uthinker/lower/lower_attention.h"
+#include "targets/uthinker/lower/lower_head.h"
 
 /* the layer, among those with weights of their own, that layer `l` runs */
 static muc_expr own_layer(lowering *lo, muc_expr l)
@@ -26,8 +27,7 @@ static void project_x(lowering *lo, muc_matrix_kind kind, numbered chunk,
                       const right_operand *right, muc_uthinker_place to, muc_expr first,
                       uint64_t pitch, muc_vector_kind bias)
 {
-    left_operand x =
-        muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->y->options.terms.x);
+    left_operand x = muc_schedule_rows_of(lo, MUC_PLACE_X, lo->m, lo->y->width, lo->terms->x);
 
     muc_schedule_mm_columns(lo, &x, right, kind, chunk, to, first, pitch,
                             num(lo, muc_schedule_has(lo, bias)));
@@ -124,7 +124,7 @@ static void lower_q(lowering *lo)
     lo->stage = "Q";
     muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, lo->mG);
     muc_schedule_rope(lo, MUC_PLACE_QF, muc_schedule_angles(lo), lo->m, lo->y->group);
-    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->y->options.terms.q, 0);
+    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->terms->q, 0);
 }
 
 static void lower_kv(lowering *lo)
@@ -261,7 +261,7 @@ static void add_apart(lowering *lo, muc_vector_kind gain)
 static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     uint32_t k = lo->y->matrix[MUC_MATRIX_O].k;
-    left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->y->options.terms.o);
+    left_operand a = muc_schedule_rows_of(lo, MUC_PLACE_A, lo->m, k, lo->terms->o);
 
     lo->stage = "O";
     add_to_residual(lo, MUC_MATRIX_O, &a, lo->y->o_parts > 1 ? lo->h : num(lo, 0), chunk, last,
@@ -305,8 +305,7 @@ static void gate_or_up(lowering *lo, muc_matrix_kind kind, numbered chunk, uint3
     muc_vector_kind bias = kind == MUC_MATRIX_GATE ? MUC_VECTOR_GATE_BIAS : MUC_VECTOR_UP_BIAS;
     const muc_uthinker_matrix *matrix = &lo->y->matrix[kind];
     right_operand right = muc_schedule_chunk_in(lo, kind, 2 * buffer, last);
-    left_operand n =
-        muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->y->options.terms.f);
+    left_operand n = muc_schedule_rows_of(lo, MUC_PLACE_N, lo->m, lo->y->width, lo->terms->f);
 
     lo->stage = "UP+GATE";
     muc_schedule_bias(lo, bias, scaled(lo, chunk, matrix->chunk, times(lo, lo->f, matrix->n)), to,
@@ -318,7 +317,7 @@ static void gate_or_up(lowering *lo, muc_matrix_kind kind, numbered chunk, uint3
 
 static void glu(lowering *lo, numbered chunk, uint32_t cols)
 {
-    uint32_t terms = lo->y->options.terms.h;
+    uint32_t terms = lo->terms->h;
     uint64_t chunk_bytes = slots(lo->y->matrix[MUC_MATRIX_GATE].chunk, terms);
 
     lo->stage = "UP+GATE";
@@ -402,66 +401,10 @@ static void lower_gate_up(lowering *lo)
 static void down_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
     left_operand h = muc_schedule_rows_of(lo, MUC_PLACE_H, lo->m, lo->y->matrix[MUC_MATRIX_DOWN].k,
-                                          lo->y->options.terms.h);
+                                          lo->terms->h);
 
     lo->stage = "DN";
     add_to_residual(lo, MUC_MATRIX_DOWN, &h, lo->f, chunk, last, buffer);
-}
-
-static muc_matrix_kind head_kind(const lowering *lo)
-{
-    return lo->y->tied ? MUC_MATRIX_EMBEDDING : MUC_MATRIX_HEAD;
-}
-
-static void load_head(lowering *lo, numbered chunk, uint32_t buffer)
-{
-    lo->stage = "LM head";
-    muc_schedule_load_chunk(lo, head_kind(lo), chunk, 2 * buffer);
-}
-
-/* the CPU looks at a chunk's logits, once they are in IO */
-static void look_at_logits(lowering *lo, numbered chunk, bool is_first, uint32_t cols)
-{
-    uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
-
-    EMIT(lo, AMAX, NO_HALF,
-         FIELD(AMAX, saddr, scaled(lo, chunk, columns, num(lo, lo->y->logits / 4))),
-         FIELD(AMAX, k, num(lo, cols)), FIELD(AMAX, first, num(lo, is_first)),
-         FIELD(AMAX, dst, num(lo, lo->y->choice / 4)));
-}
-
-/* a chunk's logits, scaled and capped as the model does it */
-static void finish_logits(lowering *lo, muc_expr cols)
-{
-    const muc_uthinker_layout *y = lo->y;
-    uint32_t columns = y->matrix[head_kind(lo)].chunk;
-    muc_expr at = num(lo, word(lo, MUC_PLACE_LG)), one = num(lo, 1);
-
-    if (y->logit_factor != MUC_UTHINKER_ONE)
-        muc_schedule_scale(lo, at, columns, one, columns, at, columns, y->logit_factor, false,
-                           WRITES_SHARED);
-    if (y->logit_cap)
-        muc_schedule_cap(lo, at, one, cols, columns, y->logit_uncap, y->logit_cap, WRITES_SHARED);
-}
-
-/* Of a chunk that has one before it, the CPU looks at that one's logits while the product and the
- * next load are under way. */
-static void head_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
-{
-    uint32_t columns = lo->y->matrix[head_kind(lo)].chunk;
-    right_operand right = muc_schedule_chunk_in(lo, head_kind(lo), 2 * buffer, last);
-    left_operand n =
-        muc_schedule_rows_of(lo, MUC_PLACE_N, num(lo, 1), lo->y->width, lo->y->options.terms.l);
-
-    lo->stage = "LM head";
-    muc_schedule_mm(lo, &n, &right, MUC_PLACE_LG, num(lo, word(lo, MUC_PLACE_LG)), num(lo, columns),
-                    num(lo, 0));
-    finish_logits(lo, right.cols);
-    if (chunk.more > 0)
-        look_at_logits(lo, (numbered){ chunk.first, chunk.more - 1 }, chunk.more == 1, columns);
-    muc_schedule_store_place(lo, MUC_PLACE_LG, num(lo, lo->chip->address[MUC_PLACE_LG]), MUR_IO,
-                             scaled(lo, chunk, 4 * (uint64_t)columns, num(lo, lo->y->logits)),
-                             times(lo, right.cols, 4));
 }
 
 /* ---- the whole ---- */
@@ -506,15 +449,16 @@ static void lower_input(lowering *lo, muc_uthinker_place to, uint32_t terms)
 static void lower_attention_norm(lowering *lo)
 {
     const muc_uthinker_layout *y = lo->y;
-    uint64_t row = slots(y->width, y->options.terms.x);
+    uint64_t row = slots(y->width, lo->terms->x);
     muc_expr token;
 
-    lower_input(lo, MUC_PLACE_X, y->options.terms.x);
+    lower_input(lo, MUC_PLACE_X, lo->terms->x);
     if (!y->options.recompute)
         return;
-    token = add(lo, times(lo, lo->l, y->padded_context), lo->pos);
+    token = add(lo, times(lo, lo->run_l, y->padded_context), lo->pos);
     muc_schedule_store_place(lo, MUC_PLACE_X, num(lo, lo->chip->address[MUC_PLACE_X]), MUR_KV,
-                             add_num(lo, times(lo, token, row), y->x_cache), times(lo, lo->m, row));
+                             add_num(lo, times(lo, token, row), lo->caches.x),
+                             times(lo, lo->m, row));
 }
 
 /* a load of a kv head; the MIN changes nothing: there is one */
@@ -617,7 +561,7 @@ static void lower_o(lowering *lo)
     uint32_t k = lo->y->matrix[MUC_MATRIX_O].k;
 
     lo->stage = "O";
-    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->y->options.terms.o, 0);
+    muc_schedule_quant(lo, MUC_PLACE_AT, lo->m, k, k, MUC_PLACE_A, lo->terms->o, 0);
     if (by_head && !lo->y->options.recompute) /* while products go to RES */
         muc_schedule_store_values(lo);
     muc_schedule_stream(lo, &o);
@@ -629,6 +573,7 @@ static void lower_head_of_attention(lowering *lo)
     const next_stage next = { by_head ? load_first_o : load_after_head, by_head ? ANY_BUFFER : 0 };
 
     lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
+    lo->run_stream = add(lo, times(lo, lo->run_l, lo->y->kv_heads), lo->h);
     lo->head = add(lo, times(lo, lo->own, lo->y->kv_heads), lo->h);
     lower_q(lo);
     muc_schedule_load_values(lo);
@@ -702,7 +647,7 @@ static void lower_layer(lowering *lo)
         lower_o(lo);
     lo->stage = "O";
     add_apart(lo, MUC_VECTOR_O_NORM);
-    lower_input(lo, MUC_PLACE_N, y->options.terms.f);
+    lower_input(lo, MUC_PLACE_N, lo->terms->f);
     if (y->input_norms) /* the final gain lies behind those of the layers */
         load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
     lo->stage = "DN";
@@ -712,20 +657,23 @@ static void lower_layer(lowering *lo)
     add_apart(lo, MUC_VECTOR_DOWN_NORM);
 }
 
-static void lower_head(lowering *lo)
+/* A loop for layers with the same terms. Those of as many layers share a variable. */
+static void lower_run(lowering *lo, uint32_t first, uint32_t end)
 {
-    const muc_uthinker_matrix *matrix = &lo->y->matrix[head_kind(lo)];
-    const chunk_stream head = { "head_pair", matrix->chunks,       load_head,
-                                head_body,   { NULL, ANY_BUFFER }, true };
-    uint32_t before = matrix->chunks - 1;
-    muc_expr last = times(lo, less(lo, lo->m, num(lo, 1)), lo->y->width);
+    uint32_t count = end - first;
+    const char *name = "l";
 
-    load_head(lo, numbered_const(lo, 0), lo->buffer);
-    lo->stage = "NORM";
-    muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
-                      lo->y->options.terms.l);
-    muc_schedule_stream(lo, &head);
-    look_at_logits(lo, numbered_const(lo, before), before == 0, matrix->n - matrix->chunk * before);
+    lo->terms = muc_uthinker_terms_of(lo->y, first);
+    lo->caches = muc_uthinker_caches_of(lo->y, first);
+    if (count == lo->y->layers) {
+        lo->run_l = muc_ir_for(&lo->ir, name, num(lo, count));
+    } else {
+        lo->ir.status = muc_arena_format(lo->ir.ctx, lo->ir.arena, &name, "l%u", count);
+        lo->run_l = muc_ir_loop(&lo->ir, name, count);
+    }
+    lo->l = add_num(lo, lo->run_l, first);
+    lower_layer(lo);
+    muc_ir_end_for(&lo->ir);
 }
 
 /* the inputs, in the order of their slots, and what is made of them everywhere */
@@ -782,16 +730,16 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     MUC_TRY(muc_expr_pool_new(ctx, arena, &out->pool));
     lo.pool = out->pool;
     MUC_TRY(declare(&lo, kind));
-    lo.l = lo.h = lo.stream = lo.own = lo.head = lo.pass = num(&lo, 0);
+    lo.l = lo.run_l = lo.h = lo.stream = lo.own = lo.head = lo.pass = num(&lo, 0);
     load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
     load_gain(&lo, layout->input_norms ? layout->gain_attention : layout->gain_final, num(&lo, 0));
-    if (muc_schedule_begin_for(&lo, "l", num(&lo, layout->layers), &lo.l)) {
-        lower_layer(&lo);
-        muc_ir_end_for(&lo.ir);
+    for (uint32_t first = 0, end; first < layout->layers && lo.ir.status == MUC_OK; first = end) {
+        end = muc_uthinker_run_end(layout, first);
+        lower_run(&lo, first, end);
     }
     if (muc_schedule_begin_for(&lo, "with_logits", lo.logits, NULL)) {
-        lower_head(&lo);
+        muc_lower_head(&lo);
         muc_ir_end_for(&lo.ir);
     }
     return muc_ir_finish(&lo.ir);

@@ -221,7 +221,7 @@ void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, ui
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
                              uint32_t half, muc_expr addr)
 {
-    uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->y->options.terms.k;
+    uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->terms->k;
 
     EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
          FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, addr),
@@ -238,6 +238,6 @@ void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows, uint3
     EMIT(lo, QPACK, half | READS_SHARED,
          FIELD(QPACK, saddr, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_VT))),
          FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, addr), FIELD(QPACK, cols, num(lo, hd)),
-         FIELD(QPACK, dst, half_buffer(lo, half)),
-         FIELD(QPACK, terms, num(lo, lo->y->options.terms.v)), FIELD(QPACK, spitch, num(lo, hd)));
+         FIELD(QPACK, dst, half_buffer(lo, half)), FIELD(QPACK, terms, num(lo, lo->terms->v)),
+         FIELD(QPACK, spitch, num(lo, hd)));
 }

@@ -33,9 +33,13 @@ typedef struct lowering {
     muc_expr window, origin, near, near_steps, angle;
     muc_expr l, h;   /* layer, kv head */
     muc_expr f;      /* pass of the feed-forward part */
-    muc_expr stream; /* l KV + h: of caches */
-    muc_expr own;    /* the layer among those with weights of their own */
-    muc_expr head;   /* own KV + h: of weights */
+    muc_expr stream; /* l KV + h: of tails of values */
+    /* Of layers one after the other with the same terms: */
+    const muc_uthinker_terms *terms;
+    muc_uthinker_caches caches; /* of the first of them */
+    muc_expr run_l, run_stream; /* l and l KV + h, counted from there */
+    muc_expr own;               /* the layer among those with weights of their own */
+    muc_expr head;              /* own KV + h: of weights */
     muc_expr pass;   /* the feed-forward part's: own ffn_parts + its number in the layer */
     uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
     /* where stages are unrotated: the load that the stage at hand is to begin with, or NULL */

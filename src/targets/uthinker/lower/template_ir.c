@@ -38,7 +38,7 @@ void muc_ir_add(muc_ir_builder *builder, const muc_instruction *instruction)
     innermost(builder)->count++;
 }
 
-muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
+static muc_expr open_for(muc_ir_builder *builder, const char *name, muc_expr count, bool folds)
 {
     muc_expr_pool *pool = builder->template->pool;
     muc_code_item *item = append(builder);
@@ -52,7 +52,7 @@ muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
                                    "For '%s' is nested too deep", name);
         return MUC_EXPR_NONE;
     }
-    if (count == muc_expr_const(pool, 1)) {
+    if (folds && count == muc_expr_const(pool, 1)) {
         builder->open[builder->depth++] = NULL;
         return muc_expr_const(pool, 0);
     }
@@ -67,6 +67,16 @@ muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
     innermost(builder)->count++;
     builder->open[builder->depth++] = loop;
     return loop->most > 1 ? variable : muc_expr_const(pool, 0);
+}
+
+muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count)
+{
+    return open_for(builder, name, count, true);
+}
+
+muc_expr muc_ir_loop(muc_ir_builder *builder, const char *name, uint32_t count)
+{
+    return open_for(builder, name, muc_expr_const(builder->template->pool, count), false);
 }
 
 void muc_ir_end_for(muc_ir_builder *builder)

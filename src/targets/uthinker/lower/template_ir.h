@@ -73,6 +73,8 @@ void muc_ir_add(muc_ir_builder *builder, const muc_instruction *instruction);
 /* Opens a For over a new variable and returns the variable's expression: 0 if count is at most 1.
  * One of constant count 1 is its body. */
 muc_expr muc_ir_for(muc_ir_builder *builder, const char *name, muc_expr count);
+/* The same, a loop even if count is 1. */
+muc_expr muc_ir_loop(muc_ir_builder *builder, const char *name, uint32_t count);
 void muc_ir_end_for(muc_ir_builder *builder);
 /* Fails if the builder, or a builder of expressions, did, or if a For is still open. */
 muc_status muc_ir_finish(muc_ir_builder *builder);

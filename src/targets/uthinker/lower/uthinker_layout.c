@@ -66,12 +66,13 @@ uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s)
     return smaller(k, layout->head_width - k * s);
 }
 
-uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, uint32_t s)
+uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, const muc_uthinker_terms *terms,
+                                uint32_t s)
 {
     uint32_t bytes = 0;
 
     for (uint32_t i = 0; i < s; i++)
-        bytes += muc_uthinker_slots_bytes(muc_uthinker_slab(layout, i), layout->options.terms.k);
+        bytes += muc_uthinker_slots_bytes(muc_uthinker_slab(layout, i), terms->k);
     return bytes;
 }
 
@@ -344,7 +345,8 @@ static muc_status place_steps(muc_context *ctx, muc_uthinker_layout *layout,
         smaller(layout->machine.buffer_bytes[MUR_W0], layout->machine.buffer_bytes[MUR_W1]) / 2;
     uint32_t tokens = layout->machine.tokens, chunks = layout->padded_context / tokens;
     uint32_t most = smaller(MOST_STEPS, chunks > 1 ? chunks - 1 : 1);
-    uint64_t key = product(tokens, muc_uthinker_key_bytes(layout, layout->slabs));
+    uint64_t key =
+        product(tokens, muc_uthinker_key_bytes(layout, &layout->options.terms, layout->slabs));
     uint64_t value =
         product(layout->head_width, muc_uthinker_slots_bytes(tokens, layout->options.terms.v));
     uint64_t more = chip->rows > 1 ? key : 0;
@@ -536,51 +538,26 @@ static muc_status finish_region(muc_context *ctx, const muc_uthinker_layout *lay
     return MUC_OK;
 }
 
-/* steps of a context in whole groups */
-static uint64_t whole_groups(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip)
-{
-    uint32_t group = chip->steps * layout->machine.tokens;
-
-    return ((layout->options.context - 1) / group + 1) * (uint64_t)chip->steps;
-}
-
 static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
 {
-    const muc_uthinker_terms *terms = &layout->options.terms;
-    uint32_t tokens = layout->machine.tokens;
-    bool recompute = layout->options.recompute;
-    uint64_t streams = product(layout->layers, layout->kv_heads), padded = layout->padded_context;
+    uint64_t streams = product(layout->layers, layout->kv_heads), end, reach;
     uint64_t rows = layout->options.rows, hd = layout->head_width;
-    /* where a window's groups begin, as far as intervals tell */
-    uint64_t origin = layout->windows ? padded : 0;
-    uint64_t key_head = product(padded, muc_uthinker_slots_bytes(layout->head_width, terms->k));
-    uint64_t x_row = muc_uthinker_slots_bytes(layout->width, terms->x), end, reach;
-    /* the last possible row, then as many as a call has */
-    uint64_t past = layout->options.context - 1 + rows;
-    uint64_t value = product(hd, muc_uthinker_slots_bytes(tokens, terms->v));
-    uint64_t most_steps =
-        larger(whole_groups(layout, &layout->decode), whole_groups(layout, &layout->prefill));
-    const region_part parts[] = {
-        { &layout->k_cache, recompute ? 0 : product(streams, key_head), 1 },
-        { &layout->v_cache, product(streams, product(padded / tokens, value)), 1 },
-        { &layout->v_tail, product(streams, (uint64_t)tokens * 4 * hd), 1 },
-        { &layout->x_cache, recompute ? product(product(layout->layers, padded), x_row) : 0, 1 },
+    muc_uthinker_caches bytes;
+    region_part parts[] = {
+        { &layout->k_cache, 0, 1 },
+        { &layout->v_cache, 0, 1 },
+        { &layout->v_tail, product(streams, (uint64_t)layout->machine.tokens * 4 * hd), 1 },
+        { &layout->x_cache, 0, 1 },
     };
 
+    layout->k_cache = layout->v_cache = layout->x_cache = 0;
+    bytes = muc_uthinker_caches_of(layout, layout->layers);
+    parts[0].bytes = bytes.k;
+    parts[1].bytes = bytes.v;
+    parts[3].bytes = bytes.x;
     MUC_TRY(lay_out_region(ctx, layout, "KV", parts, MUC_COUNT(parts), &end));
     reach = layout->v_tail + parts[2].bytes + (rows - 1) * 4 * hd;
-    if (recompute)
-        reach = larger(reach, end - padded * x_row + past * x_row);
-    for (uint32_t s = 0; !recompute && s < layout->slabs; s++) {
-        uint64_t before = padded * muc_uthinker_key_bytes(layout, s);
-        uint64_t row = muc_uthinker_slots_bytes(muc_uthinker_slab(layout, s), terms->k);
-
-        reach = larger(reach, (streams - 1) * key_head + before +
-                                  (origin + larger(past, most_steps * tokens)) * row);
-    }
-    if (!recompute)
-        reach = larger(reach, layout->v_cache + (streams - 1) * (padded / tokens) * value +
-                                  (origin / tokens + most_steps) * value);
+    reach = larger(reach, muc_layout_reach_of_caches(layout));
     return finish_region(ctx, layout, "KV", end, reach, &layout->kv_bytes);
 }
 
@@ -692,6 +669,7 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .padded_context = (context + machine->tokens - 1) / machine->tokens * machine->tokens,
     };
     layout->options.context = context;
+    muc_layout_join_terms(layout);
     memcpy(layout->vector_elements, model->vector_elements, sizeof(layout->vector_elements));
     if (context <= model->context)
         return MUC_OK;

@@ -8,29 +8,13 @@
 
 #include "base/arena.h"
 #include "mur.h"
+#include "targets/uthinker/isa/layer_facts.h"
 #include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
-/* Where activations are quantized: SPEC.md section 8's letters. */
-#define MUC_UTHINKER_TERMS(X) \
-    X(x, "input of Q, K and V") \
-    X(q, "queries") \
-    X(k, "keys") \
-    X(p, "probabilities") \
-    X(v, "values") \
-    X(o, "input of O") \
-    X(f, "input of gate and up") \
-    X(h, "input of down") \
-    X(l, "input of the head")
-
-typedef struct muc_uthinker_terms {
-#define MUC_UTHINKER_TERM(letter, meaning) uint8_t letter; /* 1 or 2 */
-    MUC_UTHINKER_TERMS(MUC_UTHINKER_TERM)
-#undef MUC_UTHINKER_TERM
-} muc_uthinker_terms;
-
 typedef struct muc_uthinker_options {
-    muc_uthinker_terms terms;
+    muc_uthinker_terms terms;              /* of all layers, or (in a layout) the most of any */
+    const muc_uthinker_terms *layer_terms; /* [layers], borrowed; NULL: all have the same */
     bool recompute;           /* attention computes K anew for every chunk: no K cache */
     uint32_t context;         /* most positions; 0: as many as the model was made for */
     uint32_t rows;            /* most tokens in one call; 0: as many as fit the machine */
@@ -158,9 +142,20 @@ enum mur_buffer muc_uthinker_place_buffer(const muc_uthinker_chip *chip, muc_uth
 /* B(k, terms) of SPEC.md section 3. */
 uint32_t muc_uthinker_slots_bytes(uint32_t k, uint32_t terms);
 /* Bytes of a row of keys in all slabs before slab s; all of it if s is the number of slabs. */
-uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, uint32_t s);
+uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, const muc_uthinker_terms *terms,
+                                uint32_t s);
 /* Elements of slab s: min(tile_k, head_width - tile_k s). */
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
+
+const muc_uthinker_terms *muc_uthinker_terms_of(const muc_uthinker_layout *layout, uint32_t layer);
+/* The first layer after `layer` with other terms, or the number of layers. */
+uint32_t muc_uthinker_run_end(const muc_uthinker_layout *layout, uint32_t layer);
+
+/* Where a layer's part of each cache begins in region KV. */
+typedef struct muc_uthinker_caches {
+    uint64_t k, v, x;
+} muc_uthinker_caches;
+muc_uthinker_caches muc_uthinker_caches_of(const muc_uthinker_layout *layout, uint32_t layer);
 
 enum { MUC_UTHINKER_ONE = 0x3f800000 }; /* binary32 */
 /* Whether what O and down give is normalised or scaled before it is added to the residual. */

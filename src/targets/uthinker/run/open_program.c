@@ -150,6 +150,7 @@ muc_status muc_program_open(muc_context *ctx, muc_bytes bytes, mur_program *out)
     mur_verifier verifier;
 
     MUC_TRY(muc_container_open(ctx, bytes, &sections, out));
+    MUC_TRY(muc_layer_facts_check(ctx, bytes.name, out));
     if (mur_verify(out, &verifier) != MUR_OK)
         return refuse(ctx, bytes.name, out, &verifier.verdict);
     return MUC_OK;

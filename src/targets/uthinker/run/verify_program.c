@@ -320,27 +320,43 @@ static muc_status need_same_shape(trial *t)
     return MUC_OK;
 }
 
+static muc_ref_terms terms_of(const mur_program *program, uint32_t layer)
+{
+    const muc_uthinker_terms terms = muc_layer_terms_of(program, layer);
+
+    return (muc_ref_terms){
+#define TERM(letter, meaning) .letter = terms.letter,
+        MUC_UTHINKER_TERMS(TERM)
+#undef TERM
+            .step = (uint8_t)mur_tile_tokens(program->mach->isa),
+    };
+}
+
+static muc_status open_exact(trial *t)
+{
+    const mur_program *program = muc_model_program(t->program);
+    muc_ref_terms terms = terms_of(program, 0), *layers;
+    muc_status status;
+
+    MUC_TRY(MUC_NEW_ARRAY(t->ctx, t->program->path, program->meta->layers, &layers));
+    for (uint32_t l = 0; l < program->meta->layers; l++)
+        layers[l] = terms_of(program, l);
+    terms.layers = layers;
+    terms.layer_count = program->meta->layers;
+    status = muc_ref_open_machine(t->ctx, t->exact_graph, &terms, &t->watcher.exact);
+    free(layers);
+    return status;
+}
+
 static muc_status set_up(trial *t)
 {
     const mur_meta *meta = muc_model_program(t->program)->meta;
-    const muc_ref_terms terms = {
-        .x = (uint8_t)meta->terms_x,
-        .q = (uint8_t)meta->terms_q,
-        .k = (uint8_t)meta->terms_k,
-        .v = (uint8_t)meta->terms_v,
-        .p = (uint8_t)meta->terms_p,
-        .o = (uint8_t)meta->terms_o,
-        .f = (uint8_t)meta->terms_f,
-        .h = (uint8_t)meta->terms_h,
-        .l = (uint8_t)meta->terms_l,
-        .step = (uint8_t)mur_tile_tokens(muc_model_program(t->program)->mach->isa),
-    };
 
     MUC_TRY(muc_model_graph(t->ctx, t->model, &t->real_graph));
     MUC_TRY(muc_model_graph(t->ctx, t->model, &t->exact_graph));
     MUC_TRY(attach_blocks(t->ctx, t->program, t->exact_graph));
     MUC_TRY(muc_ref_open(t->ctx, t->real_graph, &t->watcher.real));
-    MUC_TRY(muc_ref_open_machine(t->ctx, t->exact_graph, &terms, &t->watcher.exact));
+    MUC_TRY(open_exact(t));
     MUC_TRY(muc_engine_new(t->ctx, t->program, &t->engine));
     t->watcher.ctx = t->ctx;
     t->watcher.seen.meta = meta;
