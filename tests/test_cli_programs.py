@@ -358,6 +358,14 @@ def test_layers_may_have_terms_of_their_own():
     # places x q k p v o f h with one term from bit 0, where META has two: q, k, v
     listed = [line.split("one_term=")[1] for line in muc("dis", made)[0].splitlines() if line.startswith("layer ")]
     assert listed == ["16", "18", "2", "22", "22"], listed
+    text, wrong = muc("dis", made)[0], WORK / "wrong.utp"
+    for old, new, words in (("window=512 ", "window=0 ", "window of layer 0 is 0, expected 1 to"), ("one_term=18", "one_term=256", "one_term of layer 1 is 256"),
+                            ("layer window=512 rotary=8 rope=0 norms=1 vectors=0 one_term=2\n", "", "96 bytes, expected 24 for each of 5 layers")):
+        assert old in text
+        (WORK / "wrong.s").write_text(text.replace(old, new, 1))
+        err = muc("as", WORK / "wrong.s", "-o", wrong, status={0, MALFORMED})[1]
+        has(err or muc("inspect", wrong, status=MALFORMED)[1], words)
+        wrong.unlink(missing_ok=True)
     told = json.loads(muc("report", made, "--position", 511, "--json")[0])
     assert len(told["layers"]) >= 5 and told["least_dram_bytes"] <= told["dram_bytes"] < 1.03 * told["least_dram_bytes"], told
     muc("quantize", *model, "-o", WORK / "layers.bdt")
