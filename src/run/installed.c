@@ -8,10 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/file.h"
 
 static char data_folder[PATH_MAX];
+
+/* the path of this program, also where no /proc is mounted */
+static bool take_program(char *path)
+{
+    const char *called = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+
+    return realpath("/proc/self/exe", path) || (called && realpath(called, path));
+}
 
 /* of dl_iterate_phdr: writes the path of the file that holds this function, and ends the search */
 static int take_own_file(struct dl_phdr_info *file, size_t size, void *path)
@@ -23,7 +32,9 @@ static int take_own_file(struct dl_phdr_info *file, size_t size, void *path)
         const ElfW(Phdr) *part = &file->dlpi_phdr[i];
 
         if (part->p_type == PT_LOAD && here - (file->dlpi_addr + part->p_vaddr) < part->p_memsz)
-            return realpath(*file->dlpi_name ? file->dlpi_name : "/proc/self/exe", path) ? 1 : -1;
+            return (*file->dlpi_name ? realpath(file->dlpi_name, path) != NULL : take_program(path))
+                       ? 1
+                       : -1;
     }
     return 0;
 }
