@@ -4,6 +4,7 @@
 
 #include "fuzz.h"
 #include "mur_unigram.h"
+#include "mur_wordpiece.h"
 #include "text/tokenizer.h"
 
 enum { TEXT_BYTES = 64 };
@@ -14,13 +15,15 @@ static volatile uint8_t seen;
 /* The input's own first bytes are the text. */
 static void use(const mur_tokenizer *tokenizer, const uint8_t *text, size_t size)
 {
-    uint32_t scratch[(TEXT_BYTES + 1) * 16], ids[3 * TEXT_BYTES + 2];
+    uint32_t scratch[(TEXT_BYTES + 1) * 16], ids[3 * TEXT_BYTES + 3];
+    mur_status status;
     const uint8_t *bytes;
     size_t count;
 
-    if (mur_tokenizer_encode(tokenizer, text, size < TEXT_BYTES ? size : TEXT_BYTES,
-                             MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL, scratch, sizeof(scratch), ids,
-                             MUC_COUNT(ids), &count) != MUR_OK)
+    status = mur_tokenizer_encode(tokenizer, text, size < TEXT_BYTES ? size : TEXT_BYTES,
+                                  MUR_ENCODE_BOS | MUR_ENCODE_SPECIAL | MUR_ENCODE_EOS, scratch,
+                                  sizeof(scratch), ids, MUC_COUNT(ids), &count);
+    if (status != MUR_OK && !(tokenizer->header->flags & MUR_TOKENIZER_WORDPIECE))
         abort();
     for (size_t i = 0; i < count; i++)
         if (ids[i] >= tokenizer->header->pieces)
@@ -80,7 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!aligned)
         return 0;
     memcpy(aligned, data, size);
-    if (mur_unigram_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK)
+    if (mur_unigram_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK ||
+        mur_wordpiece_open(&tokenizer, aligned, size, mur_nfc) == MUR_OK)
         use(&tokenizer, data, size);
     free(aligned);
     fuzz_file((muc_bytes){ data, size, "fuzz" });

@@ -235,6 +235,20 @@ def tokenizer_cuts():
         {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}], {"type": "NFC"})
 
 
+def tokenizer_wordpiece():
+    """Pieces that begin a word and that go on, of letters, a syllable's parts and an ideograph."""
+    special = ["[UNK]", "[CLS]", "[SEP]"]
+    vocab = [*special, "ab", "##c", "a", "##b", "!", "\u4e2d", "\u1100", "##\u1161", "##"]
+    return json.dumps({
+        "added_tokens": [{"id": i, "content": text, "special": True} for i, text in enumerate(special)],
+        "normalizer": {"type": "BertNormalizer", "clean_text": True, "strip_accents": None, "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
+        "decoder": {"type": "WordPiece", "prefix": "##"},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 9, "vocab": {text: i for i, text in enumerate(vocab)}}}).encode()
+
+
 def gpt2():
     """The harness's one input: config.json, a zero byte, model.safetensors."""
     config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 4, "n_layer": 1,
@@ -545,6 +559,7 @@ def main():
     put("tokenizer", "llama2c", tokenizer_llama2c())
     put("tokenizer", "huggingface", tokenizer_json())
     put("tokenizer", "cuts", tokenizer_cuts())
+    put("tokenizer", "wordpiece", tokenizer_wordpiece())
     put("tokenizer", "two_files", tokenizer_two_files())
     put("tokenizer", "form", tokenizer_form())
     put("hf", "gpt2", gpt2())

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/text/gen/unicode_categories.h, the general category of every character, and
-runtime/src/gen/mur_nfc.h, what the normal form NFC needs.
+"""Writes src/text/gen/unicode_categories.h, the general category of every character,
+src/text/gen/unicode_lowercase.h, their small letters, and runtime/src/gen/mur_nfc.h, what the
+normal form NFC needs.
 
 The committed files were made with Python's Unicode 14 tables; another Unicode version gives other
 files, which say so in their first line.
@@ -48,6 +49,14 @@ def categories_file():
               runs(lambda code: CATEGORIES.index(unicodedata.category(chr(code))), 5))
 
 
+def lowercase_file():
+    """U+0130 becomes two characters, of which the second is a mark"""
+    small = {code: ord(chr(code).lower()[0]) for code in range(0x110000)}
+    entries = [f"{{ 0x{code:x}, 0x{other:x} }}" for code, other in small.items() if code != other]
+    return head("Characters that have a small letter, ascending, and that letter, without the dot of U+0130.") + \
+        array("uint32_t unicode_lowercase[][2]", entries, 5)
+
+
 def nfc_file():
     """canonical decompositions into two, or one, by character; which of them compose, by their parts"""
     parts = {}
@@ -70,7 +79,8 @@ def nfc_file():
 
 
 def main():
-    files = {"src/text/gen/unicode_categories.h": categories_file(), "runtime/src/gen/mur_nfc.h": nfc_file()}
+    files = {"src/text/gen/unicode_categories.h": categories_file(), "src/text/gen/unicode_lowercase.h": lowercase_file(),
+             "runtime/src/gen/mur_nfc.h": nfc_file()}
     if sys.argv[1:] != ["--check"]:
         for name, lines in files.items():
             (ROOT / name).parent.mkdir(exist_ok=True)

@@ -7,7 +7,8 @@
 MUC_API_BEGIN
 
 typedef struct muc_tokenize_options {
-    bool no_bos;     /* without the begin-of-text token, even if the model puts it first */
+    bool no_bos; /* without the tokens that begin and end a text, even if the model puts them there
+                  */
     bool no_special; /* special tokens written in the text, "</s>", stay text */
 } muc_tokenize_options;
 

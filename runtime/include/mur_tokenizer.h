@@ -74,7 +74,10 @@ enum {
     MUR_TOKENIZER_NFC = 16,            /* text is brought to the normal form NFC */
     MUR_TOKENIZER_PREFIX_MISSING = 32, /* a space is put only before what begins with none */
     MUR_TOKENIZER_UNIGRAM = 64,        /* the likeliest pieces, no merges: mur_unigram.h */
-    MUR_TOKENIZER_FLAGS = 127
+    MUR_TOKENIZER_WORDPIECE = 128,     /* the longest pieces of words, no merges: mur_wordpiece.h */
+    MUR_TOKENIZER_ADD_EOS = 256,       /* a text ends with eos, which there is */
+    MUR_TOKENIZER_KINDS = MUR_TOKENIZER_UNIGRAM | MUR_TOKENIZER_WORDPIECE,
+    MUR_TOKENIZER_FLAGS = 511
 };
 
 typedef struct mur_tokenizer_header {
@@ -117,8 +120,8 @@ typedef struct mur_tokenizer {
 
 /* Checks a compiled form of at most `bytes` bytes in one pass, so that all later use is within
  * bounds and ends whatever the form holds. normalize: mur_nfc, or NULL where none asks for NFC.
- * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version, NFC without normalize, or
- * unigram, which mur_unigram_open takes. */
+ * Returns MUR_E_MALFORMED, or MUR_E_UNSUPPORTED for another version, NFC without normalize,
+ * unigram, which mur_unigram_open takes, or WordPiece, which mur_wordpiece_open takes. */
 mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
                               mur_normalize *normalize);
 
@@ -127,13 +130,14 @@ mur_status mur_tokenizer_open(mur_tokenizer *tokenizer, const void *form, size_t
  * cuts is shorter than the text. */
 size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *tokenizer, size_t text_bytes);
 
-/* The most ids that come of text_bytes bytes: 2 a byte, with NFC 3, and 2; usually a quarter of
- * one. */
+/* The most ids that come of text_bytes bytes: 2 a byte, with NFC 3, and 3; usually a quarter of
+ * one. More may come of a damaged form of WordPiece, which is MUR_E_NOFIT then. */
 size_t mur_tokenizer_most_ids(const mur_tokenizer *tokenizer, size_t text_bytes);
 
 enum {
-    MUR_ENCODE_BOS = 1,    /* begin with bos if the tokenizer does so */
-    MUR_ENCODE_SPECIAL = 2 /* unknown and control pieces written in the text become themselves */
+    MUR_ENCODE_BOS = MUR_TOKENIZER_ADD_BOS, /* begin with bos if the tokenizer does so */
+    MUR_ENCODE_SPECIAL = 2, /* unknown and control pieces written in the text become themselves */
+    MUR_ENCODE_EOS = MUR_TOKENIZER_ADD_EOS /* end with eos if the tokenizer does so */
 };
 
 /* Encodes size bytes, meant to be UTF-8; any other byte is encoded as itself.

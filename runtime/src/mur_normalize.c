@@ -3,7 +3,8 @@
  * Characters are taken apart into code points, marks put in the order of their classes, and what
  * has a composite composed again. Bytes that are no UTF-8 stay, and nothing composes with them.
  */
-#include "mur_tokenizer.h"
+#include "mur_encoder.h"
+#include "mur_utf8.h"
 
 #include <string.h>
 
@@ -13,7 +14,6 @@
 
 enum {
     FIRST_CHANGED = 0x300, /* a text of smaller characters is in NFC */
-    RAW_BYTE = 0x110000,   /* + a byte that is no UTF-8 */
     HANGUL = 0xac00,       /* syllables, of which the standard gives arithmetic */
     LEADS = 0x1100,
     VOWELS = 0x1161,
@@ -24,55 +24,6 @@ enum {
     LEAD_SYLLABLES = VOWEL_COUNT * TAIL_COUNT,
     SYLLABLES = LEAD_COUNT * LEAD_SYLLABLES
 };
-
-/* ---- UTF-8 ---- */
-
-/* The character at the head of the text; bytes of it go to *length. */
-static uint32_t read_character(const uint8_t *text, size_t size, size_t *length)
-{
-    static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const uint32_t first = text[0];
-    const size_t wanted = first < 0x80                    ? 1
-                          : first >= 0xc2 && first < 0xe0 ? 2
-                          : first >= 0xe0 && first < 0xf0 ? 3
-                          : first >= 0xf0 && first < 0xf5 ? 4
-                                                          : 0;
-    uint32_t code = wanted == 1 ? first : first & (0x7fu >> wanted);
-    size_t i = 1;
-
-    while (i < wanted && i < size && (text[i] & 0xc0) == 0x80)
-        code = code << 6 | (text[i++] & 0x3fu);
-    *length = 1;
-    if (wanted == 0 || i < wanted || code < least[wanted] || code > 0x10ffff ||
-        (code >= 0xd800 && code < 0xe000))
-        return RAW_BYTE + first;
-    *length = wanted;
-    return code;
-}
-
-static size_t write_character(uint32_t code, uint8_t *out)
-{
-    if (code < 0x80 || code >= RAW_BYTE) {
-        out[0] = (uint8_t)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (uint8_t)(0xc0 | code >> 6);
-        out[1] = (uint8_t)(0x80 | (code & 0x3f));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (uint8_t)(0xe0 | code >> 12);
-        out[1] = (uint8_t)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (uint8_t)(0x80 | (code & 0x3f));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xf0 | code >> 18);
-    out[1] = (uint8_t)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (uint8_t)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (uint8_t)(0x80 | (code & 0x3f));
-    return 4;
-}
 
 /* ---- the tables ---- */
 
@@ -160,8 +111,7 @@ static uint32_t compose(uint32_t first, uint32_t second)
 
 /* ---- the form ---- */
 
-/* Puts the character's parts at out[0..], at most MUR_NFC_PARTS. */
-static size_t decompose(uint32_t code, uint32_t *out)
+size_t mur_nfc_parts(uint32_t code, uint32_t *out)
 {
     uint32_t parts[MUR_NFC_PARTS];
     size_t count = 0;
@@ -245,12 +195,12 @@ int mur_nfc(const uint8_t *text, size_t size, uint32_t *words, size_t word_count
     for (size_t at = 0; at < size; at += length) {
         if (room - count < MUR_NFC_PARTS)
             return 0;
-        count += decompose(read_character(text + at, size - at, &length), words + count);
+        count += mur_nfc_parts(mur_utf8_read(text + at, size - at, &length), words + count);
     }
     order_all(words, count, words + room);
     count = compose_all(words, count);
     for (size_t i = 0; i < count; i++) /* never beyond the word that was read */
-        bytes += write_character(words[i], out + bytes);
+        bytes += mur_utf8_write(words[i], out + bytes);
     *out_size = bytes;
     return 1;
 }

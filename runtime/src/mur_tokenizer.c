@@ -142,14 +142,8 @@ static int byte_ids_ok(const mur_tokenizer *t)
     return 1;
 }
 
-/* The scores of mur_unigram.h have the place of the merges. */
-static int ranks_ok(const mur_tokenizer *t)
-{
-    return t->segment ? t->header->merges == t->header->pieces + 1 : merges_ok(t);
-}
-
 mur_status mur_tokenizer_open_with(mur_tokenizer *t, const void *form, size_t bytes,
-                                   mur_normalize *normalize, mur_segment *segment)
+                                   mur_normalize *normalize, mur_segment *segment, uint32_t kind)
 {
     const mur_tokenizer_header *h = form;
 
@@ -159,8 +153,7 @@ mur_status mur_tokenizer_open_with(mur_tokenizer *t, const void *form, size_t by
         return MUR_E_UNSUPPORTED;
     if (!header_ok(h, bytes))
         return MUR_E_MALFORMED;
-    if ((h->flags & MUR_TOKENIZER_NFC && !normalize) ||
-        (h->flags & MUR_TOKENIZER_UNIGRAM && !segment))
+    if ((h->flags & MUR_TOKENIZER_NFC && !normalize) || h->flags & MUR_TOKENIZER_KINDS & ~kind)
         return MUR_E_UNSUPPORTED;
 
     t->header = h;
@@ -171,9 +164,9 @@ mur_status mur_tokenizer_open_with(mur_tokenizer *t, const void *form, size_t by
     t->specials = t->index + h->indexed;
     t->text = (const uint8_t *)(t->specials + 2 * (size_t)h->specials + h->split_words);
     t->normalize = normalize;
-    t->segment = h->flags & MUR_TOKENIZER_UNIGRAM ? segment : NULL;
-    if (!pieces_ok(t) || !ranks_ok(t) || !byte_ids_ok(t) || !ids_ok(t, t->index, h->indexed) ||
-        !specials_ok(t) ||
+    t->segment = h->flags & kind ? segment : NULL;
+    if (!pieces_ok(t) || !(t->segment || merges_ok(t)) || !byte_ids_ok(t) ||
+        !ids_ok(t, t->index, h->indexed) || !specials_ok(t) ||
         !mur_split_open(&t->splitter, t->specials + 2 * (size_t)h->specials, h->split_words))
         return MUR_E_MALFORMED;
 
@@ -189,7 +182,7 @@ mur_status mur_tokenizer_open_with(mur_tokenizer *t, const void *form, size_t by
 mur_status mur_tokenizer_open(mur_tokenizer *t, const void *form, size_t bytes,
                               mur_normalize *normalize)
 {
-    return mur_tokenizer_open_with(t, form, bytes, normalize, NULL);
+    return mur_tokenizer_open_with(t, form, bytes, normalize, NULL, 0);
 }
 
 /* ---- finding pieces and merges ---- */
@@ -277,6 +270,8 @@ static uint32_t find_special(const mur_tokenizer *t, const uint8_t *text, size_t
 
 mur_status mur_encoder_emit(mur_encoder *e, uint32_t id)
 {
+    if (id == NONE)
+        return MUR_OK;
     if (e->count == e->capacity)
         return MUR_E_NOFIT;
     e->ids[e->count++] = id;
@@ -442,11 +437,11 @@ static void lay_out_scratch(mur_encoder *e, size_t used)
 /* Characters below U+0300, whose bytes are below 0xcc, are in NFC however they follow. */
 static int needs_nfc(const mur_tokenizer *t, const uint8_t *text, size_t size)
 {
-    size_t i = 0;
+    size_t i = t->header->flags & MUR_TOKENIZER_NFC ? 0 : size;
 
     while (i < size && text[i] < 0xcc)
         i++;
-    return t->header->flags & MUR_TOKENIZER_NFC && i < size;
+    return i < size;
 }
 
 /* A stretch of text without special pieces. Its normal form lies at the scratch's start. */
@@ -517,7 +512,7 @@ size_t mur_tokenizer_scratch_bytes(const mur_tokenizer *t, size_t text_bytes)
 
 size_t mur_tokenizer_most_ids(const mur_tokenizer *t, size_t text_bytes)
 {
-    return (t->header->flags & MUR_TOKENIZER_NFC ? MUR_NFC_GROWTH : 2) * text_bytes + 2;
+    return (t->header->flags & MUR_TOKENIZER_NFC ? MUR_NFC_GROWTH : 2) * text_bytes + 3;
 }
 
 mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, size_t size,
@@ -526,8 +521,8 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
 {
     const uint32_t policy = t->header->flags;
     uint32_t prefix = policy & MUR_TOKENIZER_PREFIX;
-    mur_status status = MUR_OK;
     mur_encoder e = { 0 };
+    mur_status status;
 
     e.t = t;
     e.ids = ids;
@@ -536,8 +531,7 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
     e.scratch_bytes = scratch_bytes;
     if (size > MUR_TOKENIZER_MAX_TEXT)
         return MUR_E_NOFIT;
-    if (flags & MUR_ENCODE_BOS && policy & MUR_TOKENIZER_ADD_BOS && t->header->bos != NONE)
-        status = mur_encoder_emit(&e, t->header->bos);
+    status = mur_encoder_emit(&e, flags & policy & MUR_ENCODE_BOS ? t->header->bos : NONE);
     for (size_t at = 0; status == MUR_OK && at < size;) {
         uint32_t special = NONE, how = 0;
         size_t end = at, kept, space;
@@ -558,6 +552,8 @@ mur_status mur_tokenizer_encode(const mur_tokenizer *t, const uint8_t *text, siz
             prefix = policy & MUR_TOKENIZER_PREFIX_AGAIN;
         }
     }
+    if (status == MUR_OK)
+        status = mur_encoder_emit(&e, flags & policy & MUR_ENCODE_EOS ? t->header->eos : NONE);
     *count = e.count;
     return status;
 }

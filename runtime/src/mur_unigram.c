@@ -60,24 +60,6 @@ static void reach(uint32_t *end, uint64_t cost, uint32_t last)
     end[2] = last;
 }
 
-/* The first piece of the index from low on, below high, whose byte `at` is above `byte`, or, with
- * `equal`, at it. Pieces that end before are below all. */
-static uint32_t first_above(const mur_tokenizer *t, uint32_t low, uint32_t high, size_t at,
-                            uint32_t byte, uint32_t equal)
-{
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        const uint8_t *text;
-        const size_t size = mur_tokenizer_piece(t, t->index[middle], &text);
-
-        if (at >= size || text[at] + equal <= byte)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Ways on from position `at` of the text, `left` bytes before its end, which `here` stands for. */
 static void go_on(const mur_tokenizer *t, const uint8_t *text, size_t left, uint32_t *here,
                   uint64_t cost)
@@ -86,14 +68,11 @@ static void go_on(const mur_tokenizer *t, const uint8_t *text, size_t left, uint
     uint32_t low = 0, high = t->header->indexed, is_known = 0;
 
     for (size_t size = 1; size <= left && low < high; size++) {
-        const uint8_t *piece;
+        const uint32_t id = mur_index_narrow(t, &low, &high, text, size - 1);
 
-        low = first_above(t, low, high, size - 1, text[size - 1], 1);
-        high = first_above(t, low, high, size - 1, text[size - 1], 0);
-        if (low == high || mur_tokenizer_piece(t, t->index[low], &piece) != size)
+        if (id == MUR_NO_TOKEN)
             continue;
-        reach(here + WORDS * size, add(cost, number_at(t->merges + 2 * (size_t)t->index[low])),
-              PIECE | t->index[low]);
+        reach(here + WORDS * size, add(cost, number_at(t->merges + 2 * (size_t)id)), PIECE | id);
         is_known |= size == character;
     }
     if (!is_known)
@@ -140,7 +119,7 @@ static mur_status emit_character(mur_encoder *e, const uint8_t *text, size_t siz
         has_bytes = has_bytes && t->byte_ids[text[i]] != MUR_NO_TOKEN;
     for (size_t i = 0; i < size && has_bytes && status == MUR_OK; i++)
         status = mur_encoder_emit(e, t->byte_ids[text[i]]);
-    if (!has_bytes && !*run && t->header->unknown != MUR_NO_TOKEN)
+    if (!has_bytes && !*run)
         status = mur_encoder_emit(e, t->header->unknown);
     *run = !has_bytes;
     return status;
@@ -190,5 +169,11 @@ static mur_status encode_segment(mur_encoder *e, const uint8_t *text, size_t siz
 mur_status mur_unigram_open(mur_tokenizer *tokenizer, const void *form, size_t bytes,
                             mur_normalize *normalize)
 {
-    return mur_tokenizer_open_with(tokenizer, form, bytes, normalize, encode_segment);
+    const mur_status status = mur_tokenizer_open_with(tokenizer, form, bytes, normalize,
+                                                      encode_segment, MUR_TOKENIZER_UNIGRAM);
+
+    if (status == MUR_OK && tokenizer->segment &&
+        tokenizer->header->merges != tokenizer->header->pieces + 1)
+        return MUR_E_MALFORMED;
+    return status;
 }

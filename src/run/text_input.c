@@ -166,7 +166,7 @@ muc_status muc_text_arrays(muc_context *ctx, muc_arena *arena, const muc_graph *
     muc_status status;
 
     MUC_TRY(muc_tokenizer_encode(ctx, tokenizer, (const char *)text.data, text.size,
-                                 MUR_ENCODE_BOS | flags, &tokens, &run.count));
+                                 MUR_ENCODE_BOS | MUR_ENCODE_EOS | flags, &tokens, &run.count));
     run.tokens = tokens;
     status = make_arrays(ctx, arena, graph, windows, &run, out, count);
     *token_count = (uint32_t)run.count;

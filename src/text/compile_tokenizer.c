@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/character_map.h"
 #include "text/merges.h"
 #include "text/split_machine.h"
 
@@ -27,7 +28,10 @@ typedef struct form_parts {
     size_t more_bytes, more_capacity;
     muc_ranked_merge *merges;
     size_t merge_count;
-    double *costs; /* [pieces + 1] as mur_unigram.h has scores; NULL: there are merges */
+    /* in the place of merges: */
+    double *costs;      /* [pieces + 1] as mur_unigram.h has scores, or NULL */
+    uint32_t (*map)[2]; /* [map_count] as mur_wordpiece.h has characters, or NULL */
+    size_t map_count;
     uint32_t byte_ids[BYTE_IDS], unknown; /* the piece of bytes that have none */
     uint32_t *index;                      /* [index_count] */
     special_piece *specials;              /* [special_count] */
@@ -51,7 +55,9 @@ static muc_status plain_text(const form_parts *f, uint32_t id, char *out, size_t
     const bool characters = f->vocabulary->alphabet == MUC_ALPHABET_CHARACTERS;
     size_t step, n = 0;
 
-    if (piece->type == MUR_PIECE_BYTE) {
+    if (f->vocabulary->wordpiece) {
+        memcpy(out, piece->text ? piece->text : "", n = piece->size);
+    } else if (piece->type == MUR_PIECE_BYTE) {
         out[n++] = (char)muc_byte_piece_value(piece->text, piece->size);
     } else if (is_special(piece) && (piece->type != MUR_PIECE_USER || !characters)) {
         memcpy(out, piece->text, n = piece->size);
@@ -255,7 +261,8 @@ static muc_status index_characters(form_parts *f)
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
     for (uint32_t i = 0; i < v->count; i++)
-        if (v->pieces[i].type == MUR_PIECE_NORMAL && (v->unigram || is_character(&v->pieces[i])) &&
+        if (v->pieces[i].type == MUR_PIECE_NORMAL &&
+            (v->unigram || v->wordpiece || is_character(&v->pieces[i])) &&
             muc_piece_is_reachable(v, &v->pieces[i]))
             f->index[f->index_count++] = i;
     return sort_index(f);
@@ -328,8 +335,8 @@ static muc_status make_split(form_parts *f)
                                                      "]+|[ " MUC_SPACE_MARK "]+" };
     muc_vocabulary v = *f->vocabulary;
 
-    if (v.alphabet == MUC_ALPHABET_CHARACTERS && !v.unigram && v.rule_count < MUR_SPLIT_STAGES &&
-        merges_keep_words_apart(f))
+    if (v.alphabet == MUC_ALPHABET_CHARACTERS && !v.unigram && !v.wordpiece &&
+        v.rule_count < MUR_SPLIT_STAGES && merges_keep_words_apart(f))
         v.rules[v.rule_count++] = words;
     return muc_split_compile(f->ctx, v.source, v.rules, v.rule_count, f->arena, &f->split,
                              &f->split_count);
@@ -349,10 +356,14 @@ static uint32_t form_flags(const muc_vocabulary *v)
         flags |= MUR_TOKENIZER_PREFIX_MISSING;
     if (v->unigram)
         flags |= MUR_TOKENIZER_UNIGRAM;
+    if (v->wordpiece)
+        flags |= MUR_TOKENIZER_WORDPIECE;
     if (v->nfc)
         flags |= MUR_TOKENIZER_NFC;
     if (v->add_bos && v->bos != MUR_NO_TOKEN)
         flags |= MUR_TOKENIZER_ADD_BOS;
+    if (v->add_eos && v->eos != MUR_NO_TOKEN)
+        flags |= MUR_TOKENIZER_ADD_EOS;
     return flags;
 }
 
@@ -366,7 +377,7 @@ static uint8_t *put_words(uint8_t *p, const uint32_t *words, size_t count)
 /* Words of two that stand where merges do. */
 static uint32_t ranks_of(const form_parts *f)
 {
-    return (uint32_t)(f->costs ? f->vocabulary->count + 1 : f->merge_count);
+    return (uint32_t)(f->costs ? f->vocabulary->count + 1 : f->map ? f->map_count : f->merge_count);
 }
 
 static uint8_t *put_pieces(const form_parts *f, uint8_t *p)
@@ -393,6 +404,8 @@ static uint8_t *put_merges(const form_parts *f, uint8_t *p)
         memcpy(&bits, &f->costs[i], sizeof(bits));
         p = put_words(p, (const uint32_t[2]){ (uint32_t)bits, (uint32_t)(bits >> 32) }, 2);
     }
+    for (size_t i = 0; i < f->map_count; i++)
+        p = put_words(p, f->map[i], 2);
     for (size_t i = 0; i < f->merge_count; i++) {
         const muc_ranked_merge *m = &f->merges[i];
         const uint32_t words[2] = { m->right | m->result << 20, m->result >> 12 | m->rank << 8 };
@@ -464,6 +477,8 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
     MUC_TRY(muc_piece_index_new(ctx, arena, vocabulary, &index));
     if (vocabulary->unigram)
         MUC_TRY(make_costs(&f));
+    else if (vocabulary->wordpiece)
+        MUC_TRY(muc_character_map_make(ctx, vocabulary, arena, &f.map, &f.map_count));
     else
         MUC_TRY(muc_merges_rank(ctx, vocabulary, &index, arena, &f.merges, &f.merge_count));
     MUC_TRY(make_texts(&f));

@@ -50,26 +50,57 @@ static const char *type_of(const json_t *part)
 
 /* ---- what is put before a text ---- */
 
-/* A template may put one token before the text, and nothing else. */
+static muc_status check_processor_id(const reader *r, const json_t *id, const char *name,
+                                     uint32_t *out)
+{
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+
+    if (value < 0 || value >= (json_int_t)r->out->count)
+        return fail(r, MUC_MALFORMED, "post_processor's token '%.100s' is not one piece", name);
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
+/* The token at a place of a template, if there is one. */
+static muc_status read_template_token(const reader *r, const json_t *part, size_t at,
+                                      bool *is_there, uint32_t *out)
+{
+    const json_t *token =
+        json_object_get(json_array_get(json_object_get(part, "single"), at), "SpecialToken");
+    const char *name = json_string_value(json_object_get(token, "id"));
+    const json_t *ids = json_object_get(
+        json_object_get(json_object_get(part, "special_tokens"), name ? name : ""), "ids");
+
+    *is_there = name != NULL;
+    return name ? check_processor_id(r, json_array_size(ids) == 1 ? json_array_get(ids, 0) : NULL,
+                                     name, out)
+                : MUC_OK;
+}
+
+/* A template may put one token before the text and one after it, and nothing else. */
 static muc_status read_template(const reader *r, const json_t *part)
 {
     const json_t *single = json_object_get(part, "single");
-    const json_t *first = json_object_get(json_array_get(single, 0), "SpecialToken");
-    const char *name = json_string_value(json_object_get(first, "id"));
-    const size_t size = json_array_size(single), text_at = name ? 1 : 0;
-    const json_t *ids = json_object_get(
-        json_object_get(json_object_get(part, "special_tokens"), name ? name : ""), "ids");
-    const json_int_t id = json_integer_value(json_array_get(ids, 0));
+    size_t text_at;
 
-    if (size != text_at + 1 || !json_object_get(json_array_get(single, text_at), "Sequence"))
-        return fail(r, MUC_UNSUPPORTED, "post_processor adds more than one token before the text");
-    if (!name)
-        return MUC_OK;
-    if (json_array_size(ids) != 1 || id < 0 || id >= (json_int_t)r->out->count)
-        return fail(r, MUC_MALFORMED, "post_processor's token '%s' is not one piece", name);
-    r->out->add_bos = true;
-    r->out->bos = (uint32_t)id;
+    MUC_TRY(read_template_token(r, part, 0, &r->out->add_bos, &r->out->bos));
+    text_at = r->out->add_bos ? 1 : 0;
+    MUC_TRY(read_template_token(r, part, text_at + 1, &r->out->add_eos, &r->out->eos));
+    if (json_array_size(single) != text_at + (r->out->add_eos ? 2 : 1) ||
+        !json_object_get(json_array_get(single, text_at), "Sequence"))
+        return fail(r, MUC_UNSUPPORTED,
+                    "post_processor adds more than one token before or after the text");
     return MUC_OK;
+}
+
+/* Pairs of a name and an id. */
+static muc_status read_cls_and_sep(const reader *r, const json_t *part)
+{
+    const json_t *cls = json_object_get(part, "cls"), *sep = json_object_get(part, "sep");
+
+    MUC_TRY(check_processor_id(r, json_array_get(cls, 1), "cls", &r->out->bos));
+    r->out->add_bos = r->out->add_eos = true;
+    return check_processor_id(r, json_array_get(sep, 1), "sep", &r->out->eos);
 }
 
 static muc_status read_post_processor(const reader *r)
@@ -86,6 +117,9 @@ static muc_status read_post_processor(const reader *r)
 
         if (strcmp(type_of(step), "TemplateProcessing") == 0)
             MUC_TRY(read_template(r, step));
+        else if (strcmp(type_of(step), "BertProcessing") == 0 ||
+                 strcmp(type_of(step), "RobertaProcessing") == 0)
+            MUC_TRY(read_cls_and_sep(r, step));
         else if (strcmp(type_of(step), "ByteLevel") != 0)
             return fail(r, MUC_UNSUPPORTED, "post_processor %.100s is not known", type_of(step));
     }
@@ -375,11 +409,12 @@ static muc_status check_model(const reader *r)
     if (!json_is_object(r->model))
         return fail(r, MUC_MALFORMED, "no \"model\" object: not a tokenizer.json");
     r->out->unigram = strcmp(type_of(r->model), "Unigram") == 0;
-    if (type && !r->out->unigram && strcmp(type_of(r->model), "BPE") != 0)
+    r->out->wordpiece = strcmp(type_of(r->model), "WordPiece") == 0;
+    if (type && !r->out->unigram && !r->out->wordpiece && strcmp(type_of(r->model), "BPE") != 0)
         return fail(r, MUC_UNSUPPORTED,
-                    "tokenizer model %.100s; only BPE and Unigram are supported",
+                    "tokenizer model %.100s; only BPE, Unigram and WordPiece are supported",
                     type_of(r->model));
-    for (size_t i = 0; i < MUC_COUNT(empty); i++) {
+    for (size_t i = 0; i < MUC_COUNT(empty) && !r->out->wordpiece; i++) {
         const json_t *value = json_object_get(r->model, empty[i]);
 
         if (value && !json_is_null(value) && json_number_value(value) == 0.0 &&
@@ -409,6 +444,28 @@ static muc_status set_unknown_of_unigram(const reader *r)
     return MUC_OK;
 }
 
+static bool has_merges(const reader *r)
+{
+    return !r->out->unigram && !r->out->wordpiece;
+}
+
+/* WordPiece marks the pieces that go on in a word, and limits the word. */
+static muc_status set_words(const reader *r)
+{
+    const json_t *most = json_object_get(r->model, "max_input_chars_per_word");
+    const json_int_t characters = json_is_integer(most) ? json_integer_value(most) : 100;
+    const char *prefix;
+
+    MUC_TRY(
+        muc_json_string_or_null(r->ctx, r->source, r->model, "continuing_subword_prefix", &prefix));
+    if (!prefix || !*prefix || characters < 1 || characters > MUR_TOKENIZER_MAX_TEXT)
+        return fail(r, MUC_UNSUPPORTED,
+                    "WordPiece without continuing_subword_prefix, or of %lld characters a word",
+                    (long long)characters);
+    r->out->words.most_characters = (uint32_t)characters;
+    return muc_pieces_set_words(r->ctx, r->arena, r->out, prefix, false);
+}
+
 static muc_status read_model(const reader *r)
 {
     const json_t *added = json_object_get(r->root, "added_tokens");
@@ -416,7 +473,7 @@ static muc_status read_model(const reader *r)
     bool byte_fallback;
     uint32_t count;
 
-    if (r->vocab.end == 0 || (r->merges.end == 0 && !r->lines.data && !r->out->unigram))
+    if (r->vocab.end == 0 || (has_merges(r) && r->merges.end == 0 && !r->lines.data))
         return fail(r, MUC_MALFORMED, "\"vocab\" is not an object or \"merges\" not an array");
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "byte_fallback", false, &byte_fallback));
     MUC_TRY(muc_json_bool_or(r->ctx, r->source, r->model, "ignore_merges", false,
@@ -425,7 +482,7 @@ static muc_status read_model(const reader *r)
     MUC_TRY(muc_pipeline_read(r->ctx, r->root, r->arena, r->out));
     if (r->out->unigram && r->out->alphabet != MUC_ALPHABET_CHARACTERS)
         return fail(r, MUC_UNSUPPORTED, "Unigram with byte-level pieces");
-    if (!byte_fallback && r->out->alphabet == MUC_ALPHABET_CHARACTERS && !r->out->unigram)
+    if (!byte_fallback && r->out->alphabet == MUC_ALPHABET_CHARACTERS && has_merges(r))
         return fail(r, MUC_UNSUPPORTED, "pieces of characters without byte_fallback");
     if (byte_fallback && r->out->alphabet == MUC_ALPHABET_BYTES)
         return fail(r, MUC_UNSUPPORTED, "byte_fallback together with byte-level pieces");
@@ -440,10 +497,13 @@ static muc_status read_model(const reader *r)
     for (size_t i = 0; unknown && i < count; i++)
         if (r->out->pieces[i].text && strcmp(r->out->pieces[i].text, unknown) == 0)
             r->out->pieces[i].type = MUR_PIECE_UNKNOWN;
-    if (!r->out->unigram)
+    if (r->out->wordpiece)
+        MUC_TRY(set_words(r));
+    if (has_merges(r))
         MUC_TRY(read_merges(r));
     MUC_TRY(read_post_processor(r));
-    r->out->eos = customary_eos(r->out);
+    if (!r->out->add_eos)
+        r->out->eos = customary_eos(r->out);
     return MUC_OK;
 }
 

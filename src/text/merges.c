@@ -20,7 +20,7 @@ typedef struct merge_list {
 
 bool muc_piece_is_reachable(const muc_vocabulary *vocabulary, const muc_piece *piece)
 {
-    return vocabulary->alphabet == MUC_ALPHABET_BYTES ||
+    return vocabulary->alphabet == MUC_ALPHABET_BYTES || vocabulary->wordpiece ||
            memchr(piece->text, ' ', piece->size) == NULL;
 }
 

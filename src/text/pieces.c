@@ -34,6 +34,33 @@ muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_voca
     return muc_arena_string(ctx, arena, text, size, &piece->text);
 }
 
+muc_status muc_pieces_set_words(muc_context *ctx, muc_arena *arena,
+                                const muc_vocabulary *vocabulary, const char *prefix, bool begins)
+{
+    const size_t size = strlen(prefix);
+    char text[MUC_PIECE_MAX_BYTES + 1];
+
+    for (size_t i = 0; i < vocabulary->count; i++) {
+        muc_piece *piece = &vocabulary->pieces[i];
+        size_t space;
+        const bool has_prefix = piece->size >= size && memcmp(piece->text, prefix, size) == 0;
+        const size_t skipped = has_prefix ? size : 0;
+
+        if (piece->type != MUR_PIECE_NORMAL)
+            continue;
+        if (skipped == piece->size && !begins) { /* no text goes on with it */
+            piece->type = MUR_PIECE_UNUSED;
+            continue;
+        }
+        space = has_prefix == begins;
+        if (space)
+            text[0] = ' ';
+        memcpy(text + space, piece->text + skipped, piece->size - skipped);
+        MUC_TRY(muc_piece_set_text(ctx, arena, vocabulary, i, text, piece->size - skipped + space));
+    }
+    return MUC_OK;
+}
+
 bool muc_piece_ends_text(const char *text)
 {
     static const char *const names[] = { "</s>",

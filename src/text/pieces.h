@@ -13,6 +13,11 @@ muc_status muc_pieces_new(muc_context *ctx, muc_arena *arena, uint64_t count, mu
 muc_status muc_piece_set_text(muc_context *ctx, muc_arena *arena, const muc_vocabulary *vocabulary,
                               size_t id, const char *text, size_t size);
 
+/* Of WordPiece: pieces that begin a word get a space before it, and lose a prefix that says so, or
+ * those that go on in one lose theirs. begins: which of the two have the prefix. */
+muc_status muc_pieces_set_words(muc_context *ctx, muc_arena *arena,
+                                const muc_vocabulary *vocabulary, const char *prefix, bool begins);
+
 /* Is this what tokens that end a text or a turn are customarily called? Such a piece is control,
  * even if its file calls it the user's: written in a text it ends nothing unless asked for. */
 bool muc_piece_ends_text(const char *text);

@@ -18,7 +18,7 @@ typedef struct pipeline {
     muc_arena *arena;
     muc_vocabulary *v;
     bool marks_spaces; /* a space is U+2581 */
-    bool byte_level;
+    bool byte_level, makes_words;
     /* the decoder's */
     bool spells_bytes, strips, unmarks;
 } pipeline;
@@ -70,11 +70,26 @@ static muc_status take_parts(pipeline *p, const json_t *part, const char *key,
 
 /* ---- normalizer ---- */
 
+static void take_bert_normalizer(muc_word_rules *words, const json_t *part)
+{
+    const json_t *strips = json_object_get(part, "strip_accents");
+
+    words->cleans = is_set(part, "clean_text", true);
+    words->sets_ideographs_apart = is_set(part, "handle_chinese_chars", true);
+    words->lowercases = is_set(part, "lowercase", true);
+    words->strips_accents =
+        !strips || json_is_null(strips) ? words->lowercases : json_is_true(strips);
+}
+
 static muc_status take_normalizer(pipeline *p, const json_t *part)
 {
     muc_vocabulary *v = p->v;
 
-    if (is(part, "type", "NFC") && !p->marks_spaces && !v->prefix)
+    if (v->wordpiece && is(part, "type", "BertNormalizer"))
+        take_bert_normalizer(&v->words, part);
+    else if (v->wordpiece)
+        return refuse(p, "normalizer", part);
+    else if (is(part, "type", "NFC") && !p->marks_spaces && !v->prefix)
         v->nfc = true;
     else if (is(part, "type", "Prepend") && is(part, "prepend", MUC_SPACE_MARK) && !v->prefix)
         v->prefix = v->prefix_again = true;
@@ -164,6 +179,12 @@ static muc_status take_pre_tokenizer(pipeline *p, const json_t *part)
 
     if (p->byte_level) /* what follows would see bytes */
         return refuse(p, "pre_tokenizer after ByteLevel", part);
+    if (p->v->wordpiece != is(part, "type", "BertPreTokenizer"))
+        return refuse(p, "pre_tokenizer", part);
+    if (p->v->wordpiece) {
+        p->makes_words = true;
+        return MUC_OK;
+    }
     if (is(part, "type", "ByteLevel") && !is_set(part, "add_prefix_space", true)) {
         p->byte_level = true;
         return is_set(part, "use_regex", true)
@@ -187,6 +208,8 @@ static muc_status take_pre_tokenizer(pipeline *p, const json_t *part)
 
 static muc_status take_decoder(pipeline *p, const json_t *part)
 {
+    if (p->v->wordpiece && is(part, "type", "WordPiece"))
+        return MUC_OK;
     if (is(part, "type", "ByteLevel"))
         p->spells_bytes = true;
     else if (is(part, "type", "Metaspace"))
@@ -214,6 +237,12 @@ muc_status muc_pipeline_read(muc_context *ctx, const json_t *root, muc_arena *ar
                        take_pre_tokenizer));
     MUC_TRY(take_parts(&p, json_object_get(root, "decoder"), "decoders", take_decoder));
     out->alphabet = p.byte_level ? MUC_ALPHABET_BYTES : MUC_ALPHABET_CHARACTERS;
+    if (out->wordpiece) {
+        out->prefix = out->prefix_again = true; /* of the spaces before words the first one goes */
+        return p.makes_words ? MUC_OK
+                             : muc_fail(ctx, MUC_UNSUPPORTED, out->source, MUC_NO_OFFSET,
+                                        "WordPiece without the pre_tokenizer BertPreTokenizer");
+    }
     if (p.byte_level ? p.spells_bytes && !p.unmarks && !p.strips && !p.marks_spaces && !out->prefix
                      : p.marks_spaces && p.unmarks && !p.spells_bytes &&
                            (p.strips == out->prefix || out->prefix_missing))

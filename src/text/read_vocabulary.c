@@ -17,6 +17,25 @@ static uint32_t id_or_none(int64_t id)
     return id >= 0 && id < MUR_TOKENIZER_MAX_PIECES ? (uint32_t)id : MUR_NO_TOKEN;
 }
 
+/* llama.cpp has no limit on a word's characters. */
+static void set_bert(const muc_stored_vocabulary *stored, muc_vocabulary *v)
+{
+    const bool lowercases = stored->lowercase != 0;
+
+    v->wordpiece = v->prefix = v->prefix_again = true;
+    v->words =
+        (muc_word_rules){ .cleans = true,
+                          .sets_ideographs_apart = true,
+                          .lowercases = lowercases,
+                          .strips_accents =
+                              stored->strip_accents < 0 ? lowercases : stored->strip_accents == 1,
+                          .most_characters = UINT32_MAX };
+    if (v->bos == MUR_NO_TOKEN)
+        v->bos = id_or_none(stored->cls);
+    v->eos = id_or_none(stored->separator);
+    v->add_eos = stored->add_eos != 0;
+}
+
 /* The model decides what is implied where a key is absent. */
 static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *stored,
                             muc_vocabulary *v)
@@ -25,9 +44,7 @@ static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *store
 
     v->bos = id_or_none(stored->bos);
     v->eos = id_or_none(stored->eos);
-    if (stored->add_eos == 1)
-        return muc_fail(ctx, MUC_UNSUPPORTED, v->source, MUC_NO_OFFSET,
-                        "tokenizer.ggml.add_eos_token is true");
+    v->add_eos = stored->add_eos == 1;
     if (strcmp(stored->model, "llama") == 0) {
         v->alphabet = MUC_ALPHABET_CHARACTERS;
         v->prefix = v->prefix_again = stored->add_space_prefix != 0;
@@ -42,6 +59,8 @@ static muc_status set_model(muc_context *ctx, const muc_stored_vocabulary *store
         v->alphabet = MUC_ALPHABET_CHARACTERS;
         muc_vocabulary_set_gguf_rules(v, stored->model, &adds_bos);
         adds_bos = true;
+    } else if (strcmp(stored->model, "bert") == 0) {
+        set_bert(stored, v);
     } else {
         return fail(ctx, v->source, "model", stored->model);
     }
@@ -111,7 +130,7 @@ muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
 
     *out = (muc_vocabulary){ .source = source };
     MUC_TRY(set_model(ctx, stored, out));
-    if (by_score ? !stored->scores : !stored->merges)
+    if (!out->wordpiece && (by_score ? !stored->scores : !stored->merges))
         return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
                         "a '%s' tokenizer without tokenizer.ggml.%s", stored->model,
                         by_score ? "scores" : "merges");
@@ -119,6 +138,11 @@ muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,
     for (size_t id = 0; id < out->count; id++)
         MUC_TRY(set_piece(ctx, stored, arena, id, out));
     set_phi3(stored, out);
+    if (out->wordpiece) {
+        if (stored->unknown >= 0)
+            out->pieces[stored->unknown].type = MUR_PIECE_UNKNOWN;
+        return muc_pieces_set_words(ctx, arena, out, MUC_SPACE_MARK, true);
+    }
     return by_score ? MUC_OK : set_merges(ctx, stored, arena, out);
 }
 

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 
 #include "mur_unigram.h"
+#include "mur_wordpiece.h"
 
 muc_status muc_tokenizer_open(muc_context *ctx, const char *source, const uint8_t *form,
                               size_t bytes, mur_tokenizer *out)
 {
-    const mur_status status = mur_unigram_open(out, form, bytes, mur_nfc);
+    mur_status status = mur_unigram_open(out, form, bytes, mur_nfc);
 
+    if (status == MUR_E_UNSUPPORTED)
+        status = mur_wordpiece_open(out, form, bytes, mur_nfc);
     if (status == MUR_OK)
         return MUC_OK;
     if (status == MUR_E_UNSUPPORTED)
@@ -44,5 +47,8 @@ muc_status muc_tokenizer_encode(muc_context *ctx, const mur_tokenizer *tokenizer
         return MUC_OK;
     free(*ids);
     *ids = NULL;
+    if (tokenizer->header->flags & MUR_TOKENIZER_WORDPIECE)
+        return muc_fail(ctx, MUC_MALFORMED, "tokenizer", MUC_NO_OFFSET,
+                        "its map makes more of a character than there can be");
     return muc_fail(ctx, MUC_BUG, "text", MUC_NO_OFFSET, "%zu bytes of text: no room", size);
 }

@@ -31,6 +31,14 @@ typedef struct muc_merge {
     uint32_t left, right, result;
 } muc_merge;
 
+/* How WordPiece makes words of a text, in the words of Hugging Face's BertNormalizer. */
+typedef struct muc_word_rules {
+    bool cleans;                /* control characters go ("clean_text") */
+    bool sets_ideographs_apart; /* each is a word ("handle_chinese_chars") */
+    bool strips_accents, lowercases;
+    uint32_t most_characters; /* a word of more is unknown */
+} muc_word_rules;
+
 /* Everything is arena-owned; ids are indices of pieces. */
 typedef struct muc_vocabulary {
     const char *source; /* the file's path, for messages */
@@ -39,12 +47,15 @@ typedef struct muc_vocabulary {
     size_t count;
     muc_merge *merges; /* best first; NULL: every pair may merge whose text is a piece, by score */
     size_t merge_count;
-    bool unigram; /* the likeliest pieces, by scores that are not above 0, and no merges */
+    bool unigram;   /* the likeliest pieces, by scores that are not above 0, and no merges */
+    bool wordpiece; /* the longest pieces of words, made by `words`, and no merges; pieces that
+                     * begin a word have a space before it */
+    muc_word_rules words;
     bool takes_whole_pieces;   /* a segment that is a piece is not merged ("ignore_merges") */
     bool prefix, prefix_again; /* MUR_TOKENIZER_PREFIX, MUR_TOKENIZER_PREFIX_AGAIN */
     bool prefix_missing;       /* only before what begins with no space */
     bool nfc;                  /* text is brought to the normal form NFC */
-    bool add_bos;
+    bool add_bos, add_eos;
     muc_split_rule rules[MUR_SPLIT_STAGES]; /* how text is cut before merging; patterns are static
                                              * or arena-owned */
     size_t rule_count;
@@ -59,9 +70,9 @@ typedef struct muc_vocabulary {
 muc_status muc_vocabulary_read_sentencepiece(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                              muc_vocabulary *out);
 
-/* Hugging Face tokenizer.json: BPE with byte fallback (as Llama 2), byte-level BPE (as GPT-2) or
- * unigram.
- * It does not say which token ends a text: eos is the special piece with a customary name. */
+/* Hugging Face tokenizer.json: BPE with byte fallback (as Llama 2), byte-level BPE (as GPT-2),
+ * unigram or WordPiece (as BERT). It does not say which token ends a text: eos is the special piece
+ * with a customary name. */
 muc_status muc_vocabulary_read_huggingface(muc_context *ctx, muc_bytes file, muc_arena *arena,
                                            muc_vocabulary *out);
 

@@ -40,7 +40,7 @@ muc_status muc_tokenize(muc_context *ctx, const muc_model *model, const char *te
     size_t count;
 
     MUC_TRY(muc_model_need_tokenizer(ctx, model));
-    flags |= options->no_bos ? 0 : MUR_ENCODE_BOS;
+    flags |= options->no_bos ? 0 : MUR_ENCODE_BOS | MUR_ENCODE_EOS;
     flags |= options->no_special ? 0 : MUR_ENCODE_SPECIAL;
     MUC_TRY(muc_tokenizer_encode(ctx, &model->tokenizer, text, strlen(text), flags, &ids, &count));
     status = muc_report_new(ctx, out);

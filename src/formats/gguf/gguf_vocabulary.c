@@ -101,6 +101,19 @@ static muc_status read_flag(const muc_gguf *gguf, const char *key, int *out)
     return MUC_OK;
 }
 
+/* The words of WordPiece. */
+static muc_status read_words(const muc_gguf *gguf, muc_stored_vocabulary *vocabulary)
+{
+    const size_t count = vocabulary->count;
+
+    MUC_TRY(read_id(gguf, "tokenizer.ggml.unknown_token_id", count, &vocabulary->unknown));
+    MUC_TRY(read_id(gguf, "tokenizer.ggml.cls_token_id", count, &vocabulary->cls));
+    /* as llama.cpp writes it */
+    MUC_TRY(read_id(gguf, "tokenizer.ggml.seperator_token_id", count, &vocabulary->separator));
+    MUC_TRY(read_flag(gguf, "tokenizer.ggml.normalizer.lowercase", &vocabulary->lowercase));
+    return read_flag(gguf, "tokenizer.ggml.normalizer.strip_accents", &vocabulary->strip_accents);
+}
+
 static muc_status read_vocabulary(const muc_gguf *gguf, muc_stored_vocabulary *vocabulary)
 {
     MUC_TRY(read_strings(gguf, "tokenizer.ggml.tokens", &vocabulary->count, &vocabulary->tokens));
@@ -117,7 +130,8 @@ static muc_status read_vocabulary(const muc_gguf *gguf, muc_stored_vocabulary *v
     MUC_TRY(read_id(gguf, "tokenizer.ggml.eos_token_id", vocabulary->count, &vocabulary->eos));
     MUC_TRY(read_flag(gguf, "tokenizer.ggml.add_bos_token", &vocabulary->add_bos));
     MUC_TRY(read_flag(gguf, "tokenizer.ggml.add_eos_token", &vocabulary->add_eos));
-    return read_flag(gguf, "tokenizer.ggml.add_space_prefix", &vocabulary->add_space_prefix);
+    MUC_TRY(read_flag(gguf, "tokenizer.ggml.add_space_prefix", &vocabulary->add_space_prefix));
+    return read_words(gguf, vocabulary);
 }
 
 muc_status muc_gguf_vocabulary(const muc_gguf *gguf, const muc_stored_vocabulary **out)

@@ -48,11 +48,17 @@ static bool has_flag(const muc_mcu_lm *lm, uint32_t flag)
     return (header.flags & flag) != 0;
 }
 
-/* how the tokenizer is opened */
-static void print_open(const muc_mcu_program *program, muc_text *text)
+/* the source that encodes the tokenizer's kind */
+static const char *tokenizer_kind(const muc_mcu_lm *lm)
 {
-    muc_text_add(text,
-                 has_flag(program->lm, MUR_TOKENIZER_UNIGRAM) ? "mur_unigram" : "mur_tokenizer");
+    return has_flag(lm, MUR_TOKENIZER_UNIGRAM)     ? "mur_unigram"
+           : has_flag(lm, MUR_TOKENIZER_WORDPIECE) ? "mur_wordpiece"
+                                                   : "mur_tokenizer";
+}
+
+static void print_kind(const muc_mcu_program *program, muc_text *text)
+{
+    muc_text_add(text, "%s", tokenizer_kind(program->lm));
 }
 
 static void print_normalize(const muc_mcu_program *program, muc_text *text)
@@ -96,7 +102,7 @@ static const muc_mcu_variable lm_variables[] = {
     { "tokenizer_bytes", print_tokenizer_bytes },
     { "tokenizer", print_tokenizer },
     { "normalize", print_normalize },
-    { "unigram", print_open },
+    { "tokenizer_kind", print_kind },
     { "prompt", print_prompt },
     { "ends", print_ends },
     { NULL, NULL },
@@ -138,7 +144,7 @@ void muc_mcu_lm_json(const muc_mcu_program *program, muc_text *text)
 
 muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)
 {
-    const char *own;
+    const char *own, *kind;
 
     MUC_TRY(muc_arena_format(ctx, &program->arena, &own, "%s_lm.c", program->name));
     MUC_TRY(muc_mcu_add_source(ctx, program, own));
@@ -147,7 +153,8 @@ muc_status muc_mcu_lm_sources(muc_context *ctx, muc_mcu_program *program)
     MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_split.c"));
     if (has_flag(program->lm, MUR_TOKENIZER_NFC))
         MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_normalize.c"));
-    if (has_flag(program->lm, MUR_TOKENIZER_UNIGRAM))
-        MUC_TRY(muc_mcu_add_source(ctx, program, "src/mur_unigram.c"));
-    return MUC_OK;
+    if (!has_flag(program->lm, MUR_TOKENIZER_KINDS))
+        return MUC_OK;
+    MUC_TRY(muc_arena_format(ctx, &program->arena, &kind, "src/%s.c", tokenizer_kind(program->lm)));
+    return muc_mcu_add_source(ctx, program, kind);
 }
