@@ -64,7 +64,7 @@ static void other_json_is_refused_by_name(void **state)
         muc_status status;
         const char *fragment;
     } rows[] = {
-        { "\"type\":\"BPE\"", "\"type\":\"WordPiece\"", MUC_UNSUPPORTED, "model WordPiece" },
+        { "\"type\":\"BPE\"", "\"type\":\"WordLevel\"", MUC_UNSUPPORTED, "model WordLevel" },
         { "\"Prepend\"", "\"Lowercase\"", MUC_UNSUPPORTED, "normalizer" },
         { "\"Fuse\"", "\"WordPiece\"", MUC_UNSUPPORTED, "decoder" },
         { "\"byte_fallback\":true", "\"byte_fallback\":false", MUC_UNSUPPORTED,
@@ -92,8 +92,12 @@ static void other_json_is_refused_by_name(void **state)
         { "[\"l\",\"l\"]", "\"ll\"", MUC_MALFORMED, "has 0 splits" },
         { "\"ids\":[1]", "\"ids\":[1,2]", MUC_MALFORMED, "is not one piece" },
         { "{\"Sequence\":{\"id\":\"A\"}}]",
-          "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"</s>\"}}]", MUC_UNSUPPORTED,
-          "post_processor" },
+          "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"</s>\"}}]", MUC_MALFORMED,
+          "'</s>' is not one piece" },
+        { "{\"Sequence\":{\"id\":\"A\"}}]",
+          "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<s>\"}},"
+          "{\"SpecialToken\":{\"id\":\"<s>\"}}]",
+          MUC_UNSUPPORTED, "more than one token before or after" },
     };
 
     (void)state;
