@@ -37,27 +37,55 @@ static muc_status append(merge_list *list, muc_ranked_merge merge)
     return MUC_OK;
 }
 
+/* A way to make a piece of two. */
+typedef struct cut {
+    uint32_t at, head_hash, tail_hash, left;
+} cut;
+
+/* The cuts of a piece behind other pieces. All slots of a stage are fetched before the first is
+ * needed, for hardly any is in a cache. */
+static size_t find_heads(const merge_list *list, const muc_piece *piece, cut *cuts)
+{
+    uint32_t hash = 0;
+    size_t count = 0;
+
+    for (size_t at = 1; at < piece->size; at++) {
+        hash = muc_piece_hash(hash, piece->text + at - 1, 1);
+        cuts[at - 1] = (cut){ .at = (uint32_t)at, .head_hash = hash };
+        muc_piece_prefetch(list->index, hash);
+    }
+    hash = muc_piece_hash(hash, piece->text + piece->size - 1, 1);
+    for (size_t i = 0; i + 1 < piece->size; i++) {
+        const muc_string_view head = { piece->text, cuts[i].at }, none = { "", 0 };
+        cut found = cuts[i];
+
+        found.left = muc_piece_find2(list->index, found.head_hash, head, none);
+        if (found.left == MUR_NO_TOKEN)
+            continue;
+        found.tail_hash = muc_piece_hash_of_end(hash, found.head_hash, piece->size - found.at);
+        muc_piece_prefetch(list->index, found.tail_hash);
+        cuts[count++] = found;
+    }
+    return count;
+}
+
 /* Every way to make each piece of two others. */
 static muc_status append_splits(merge_list *list)
 {
     const muc_vocabulary *v = list->vocabulary;
+    cut cuts[MUC_PIECE_MAX_BYTES];
 
     for (uint32_t id = 0; id < v->count; id++) {
         const muc_piece *piece = &v->pieces[id];
-        uint32_t hash = 0;
+        const size_t count = piece->type == MUR_PIECE_NORMAL ? find_heads(list, piece, cuts) : 0;
 
-        for (size_t cut = 1; cut < piece->size && piece->type == MUR_PIECE_NORMAL; cut++) {
-            const muc_string_view head = { piece->text, cut }, none = { "", 0 };
-            const muc_string_view tail = { piece->text + cut, piece->size - cut };
-            muc_ranked_merge merge = { .result = id };
+        for (size_t i = 0; i < count; i++) {
+            const muc_string_view tail = { piece->text + cuts[i].at, piece->size - cuts[i].at };
+            const uint32_t right =
+                muc_piece_find2(list->index, cuts[i].tail_hash, tail, (muc_string_view){ "", 0 });
 
-            hash = muc_piece_hash(hash, piece->text + cut - 1, 1);
-            merge.left = muc_piece_find2(list->index, hash, head, none);
-            if (merge.left == MUR_NO_TOKEN)
-                continue;
-            merge.right = muc_piece_find(list->index, tail);
-            if (merge.right != MUR_NO_TOKEN)
-                MUC_TRY(append(list, merge));
+            if (right != MUR_NO_TOKEN)
+                MUC_TRY(append(list, (muc_ranked_merge){ cuts[i].left, right, id, 0 }));
         }
     }
     return MUC_OK;

@@ -126,40 +126,76 @@ int muc_byte_of_character(const char *text, size_t left, size_t *size)
 
 /* ---- pieces by text ---- */
 
+/* The text beside the hash spares a look at the pieces, of which hardly any is in a cache. */
 struct muc_piece_slot {
-    uint32_t hash, next_id; /* the piece's number plus one; 0: free */
+    const char *text; /* NULL: free */
+    uint32_t hash;
+    uint32_t id_and_size; /* bits 0..19 and 20..31 */
 };
+
+_Static_assert(MUR_TOKENIZER_MAX_PIECES <= 1 << 20 && MUC_PIECE_MAX_BYTES < 1 << 12,
+               "an id and a size are a word");
+
+static uint32_t id_of(const struct muc_piece_slot *slot)
+{
+    return slot->id_and_size & 0xfffff;
+}
+
+static size_t size_of(const struct muc_piece_slot *slot)
+{
+    return slot->id_and_size >> 20;
+}
 
 /* No search looks at more slots, whatever texts a file makes up. */
 enum { MOST_PROBES = 2048 };
 
-/* FNV-1a */
+enum { HASH_PRIME = 16777619 };
+
+/* A polynomial of the bytes, so that the hash of an end comes of those of the whole and of what is
+ * before it. */
 uint32_t muc_piece_hash(uint32_t hash, const char *text, size_t size)
 {
-    enum { PRIME = 16777619 };
-
     for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (uint8_t)text[i]) * PRIME + 1;
+        hash = hash * HASH_PRIME + (uint8_t)text[i] + 1;
     return hash;
 }
 
-static bool is_text(const muc_piece *piece, muc_string_view a, muc_string_view b)
+uint32_t muc_piece_hash_of_end(uint32_t whole, uint32_t begin, size_t end_size)
 {
-    return piece->size == a.size + b.size && memcmp(piece->text, a.data, a.size) == 0 &&
-           (b.size == 0 || memcmp(piece->text + a.size, b.data, b.size) == 0);
+    uint32_t power = 1;
+
+    for (uint32_t square = HASH_PRIME; end_size > 0; end_size >>= 1, square *= square)
+        power *= end_size & 1 ? square : 1;
+    return whole - begin * power;
+}
+
+static bool is_text(const char *text, size_t size, muc_string_view a, muc_string_view b)
+{
+    return size == a.size + b.size && memcmp(text, a.data, a.size) == 0 &&
+           (b.size == 0 || memcmp(text + a.size, b.data, b.size) == 0);
+}
+
+static size_t home_of(const muc_piece_index *index, uint32_t hash)
+{
+    hash *= 0x9e3779b1u; /* 2^32 over the golden ratio */
+    return (hash ^ hash >> 15) & index->mask;
+}
+
+void muc_piece_prefetch(const muc_piece_index *index, uint32_t hash)
+{
+    __builtin_prefetch(&index->slots[home_of(index, hash)]);
 }
 
 /* The slot of the text, or the free one for it; NULL if there is none within reach. */
 static struct muc_piece_slot *find_slot(const muc_piece_index *index, uint32_t hash,
                                         muc_string_view a, muc_string_view b)
 {
-    size_t at = hash ^ hash >> 15;
+    size_t at = home_of(index, hash);
 
     for (size_t probe = 1; probe <= MOST_PROBES; at += probe++) {
         struct muc_piece_slot *slot = &index->slots[at & index->mask];
 
-        if (slot->next_id == 0 ||
-            (slot->hash == hash && is_text(&index->pieces[slot->next_id - 1], a, b)))
+        if (!slot->text || (slot->hash == hash && is_text(slot->text, size_of(slot), a, b)))
             return slot;
     }
     return NULL;
@@ -190,10 +226,10 @@ muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_voc
         if (!slot)
             return muc_fail(ctx, MUC_UNSUPPORTED, vocabulary->source, MUC_NO_OFFSET,
                             "too many pieces have the hash of '%s'", piece->text);
-        if (slot->next_id != 0)
+        if (slot->text)
             return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
-                            "pieces %u and %u are both '%s'", slot->next_id - 1, i, piece->text);
-        *slot = (struct muc_piece_slot){ hash, i + 1 };
+                            "pieces %u and %u are both '%s'", id_of(slot), i, piece->text);
+        *slot = (struct muc_piece_slot){ piece->text, hash, i | (uint32_t)piece->size << 20 };
     }
     return MUC_OK;
 }
@@ -203,7 +239,7 @@ uint32_t muc_piece_find2(const muc_piece_index *index, uint32_t hash, muc_string
 {
     const struct muc_piece_slot *slot = find_slot(index, hash, a, b);
 
-    return slot && slot->next_id != 0 ? slot->next_id - 1 : MUR_NO_TOKEN;
+    return slot && slot->text ? id_of(slot) : MUR_NO_TOKEN;
 }
 
 uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text)
@@ -219,7 +255,8 @@ static uint32_t find_result(const muc_piece_index *index, uint32_t hash, muc_str
                             muc_string_view right)
 {
     for (uint32_t id = index->result; id < index->count && id <= index->result + 1; id++)
-        if (index->pieces[id].type == MUR_PIECE_NORMAL && is_text(&index->pieces[id], left, right))
+        if (index->pieces[id].type == MUR_PIECE_NORMAL &&
+            is_text(index->pieces[id].text, index->pieces[id].size, left, right))
             return id;
     return muc_piece_find2(index, muc_piece_hash(hash, right.data, right.size), left, right);
 }

@@ -41,6 +41,10 @@ muc_status muc_piece_index_new(muc_context *ctx, muc_arena *arena, const muc_voc
                                muc_piece_index *out);
 /* The hash of a text whose beginning has the hash `hash`, 0 for nothing. */
 uint32_t muc_piece_hash(uint32_t hash, const char *text, size_t size);
+/* That of the last end_size bytes of a text: whole is the hash of it, begin of what is before. */
+uint32_t muc_piece_hash_of_end(uint32_t whole, uint32_t begin, size_t end_size);
+/* What has this hash will soon be looked up. */
+void muc_piece_prefetch(const muc_piece_index *index, uint32_t hash);
 /* The piece whose text is a followed by b, or MUR_NO_TOKEN. hash: of both. */
 uint32_t muc_piece_find2(const muc_piece_index *index, uint32_t hash, muc_string_view a,
                          muc_string_view b);
