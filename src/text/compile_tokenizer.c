@@ -466,7 +466,8 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
                                  muc_arena *arena, uint8_t **form, size_t *bytes)
 {
     form_parts f = { .ctx = ctx, .arena = arena, .vocabulary = vocabulary };
-    muc_piece_index index;
+    const muc_piece_index *index = vocabulary->index;
+    muc_piece_index made;
     mur_tokenizer opened;
 
     if ((vocabulary->bos != MUR_NO_TOKEN && vocabulary->bos >= vocabulary->count) ||
@@ -474,13 +475,16 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
         return muc_fail(ctx, MUC_MALFORMED, vocabulary->source, MUC_NO_OFFSET,
                         "bos %u or eos %u is beyond the %zu pieces", vocabulary->bos,
                         vocabulary->eos, vocabulary->count);
-    MUC_TRY(muc_piece_index_new(ctx, arena, vocabulary, &index));
+    if (!index) { /* it also sees that no two pieces have one text */
+        MUC_TRY(muc_piece_index_new(ctx, arena, vocabulary, &made));
+        index = &made;
+    }
     if (vocabulary->unigram)
         MUC_TRY(make_costs(&f));
     else if (vocabulary->wordpiece)
         MUC_TRY(muc_character_map_make(ctx, vocabulary, arena, &f.map, &f.map_count));
     else
-        MUC_TRY(muc_merges_rank(ctx, vocabulary, &index, arena, &f.merges, &f.merge_count));
+        MUC_TRY(muc_merges_rank(ctx, vocabulary, index, arena, &f.merges, &f.merge_count));
     MUC_TRY(make_texts(&f));
     MUC_TRY(make_byte_ids(&f));
     MUC_TRY(make_specials(&f));

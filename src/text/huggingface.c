@@ -8,7 +8,7 @@
 #include "base/json_scan.h"
 #include "base/text.h"
 #include "base/visible_name.h"
-#include "text/pieces.h"
+#include "text/merge_texts.h"
 #include "text/pipeline.h"
 
 typedef struct span {
@@ -293,74 +293,58 @@ static muc_status read_added_token(const reader *r, const json_t *token)
     return MUC_OK;
 }
 
-/* Room for one more merge at *out. */
-static muc_status new_merge(const reader *r, size_t *capacity, muc_merge **out)
+static muc_status fail_merge(const reader *r, size_t at)
 {
-    muc_vocabulary *v = r->out;
-
-    if (v->merge_count == MUR_TOKENIZER_MAX_MERGES)
-        return fail(r, MUC_MALFORMED, "more than %d merges", MUR_TOKENIZER_MAX_MERGES);
-    MUC_TRY(muc_arena_grow(r->ctx, r->arena, v->merge_count + 1, sizeof(*v->merges), capacity,
-                           (void **)&v->merges));
-    *out = &v->merges[v->merge_count++];
-    return MUC_OK;
+    return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
 }
 
 /* "a b", or ["a", "b"] */
-static muc_status read_merge(const reader *r, muc_json_scan *scan, muc_piece_index *index,
-                             muc_merge *out)
+static muc_status read_merge(const reader *r, muc_json_scan *scan, muc_merge_texts *merges)
 {
-    const size_t at = r->out->merge_count - 1;
     const bool pair = muc_scan_take(scan, '[');
     char left_text[MUC_PIECE_MAX_BYTES];
     muc_string_view left, right;
 
     if (muc_scan_peek(scan) != '"')
-        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
+        return fail_merge(r, merges->taken);
     MUC_TRY(muc_scan_string(scan, &left));
     if (!pair)
-        return muc_merge_parse(r->ctx, r->source, index, at, left.data, left.size, out);
+        return muc_merge_texts_take(merges, left);
     if (left.size > sizeof(left_text))
-        return fail(r, MUC_MALFORMED, "merge %zu has %zu bytes", at, left.size);
+        return fail(r, MUC_MALFORMED, "merge %zu has %zu bytes", merges->taken, left.size);
     memcpy(left_text, left.data, left.size);
     left.data = left_text;
     if (!muc_scan_take(scan, ',') || muc_scan_peek(scan) != '"')
-        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
+        return fail_merge(r, merges->taken);
     MUC_TRY(muc_scan_string(scan, &right));
     if (!muc_scan_take(scan, ']'))
-        return fail(r, MUC_MALFORMED, "merge %zu is neither a string nor two", at);
-    return muc_merge_resolve(r->ctx, r->source, index, at, left, right, out);
+        return fail_merge(r, merges->taken);
+    return muc_merge_texts_take_pair(merges, left, right);
 }
 
-static muc_status read_array_of_merges(const reader *r, muc_piece_index *index)
+static muc_status read_array_of_merges(const reader *r, muc_merge_texts *merges)
 {
     muc_json_scan scan = scan_at(r, r->merges.start);
-    size_t capacity = 0;
     bool more;
 
     MUC_TRY(muc_scan_expect(&scan, '['));
     for (more = !muc_scan_take(&scan, ']'); more;) {
-        muc_merge *merge;
-
-        MUC_TRY(new_merge(r, &capacity, &merge));
-        MUC_TRY(read_merge(r, &scan, index, merge));
+        MUC_TRY(read_merge(r, &scan, merges));
         MUC_TRY(muc_scan_next(&scan, ']', &more));
     }
     return MUC_OK;
 }
 
 /* a line a merge, best first; the first may tell a version */
-static muc_status read_lines_of_merges(const reader *r, muc_piece_index *index)
+static muc_status read_lines_of_merges(const reader *r, muc_merge_texts *merges)
 {
     static const char version[] = "#version";
     const char *at = (const char *)r->lines.data, *end = at + r->lines.size;
-    size_t capacity = 0;
 
     if (r->lines.size >= sizeof(version) - 1 && memcmp(at, version, sizeof(version) - 1) == 0)
         at = memchr(at, '\n', r->lines.size);
     for (; at && at < end; at = at < end ? at + 1 : end) {
         const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
-        muc_merge *merge;
         size_t size;
 
         at = stop ? stop : end;
@@ -371,21 +355,19 @@ static muc_status read_lines_of_merges(const reader *r, muc_piece_index *index)
         if (!muc_is_utf8(line, size))
             return muc_fail(r->ctx, MUC_MALFORMED, r->lines.name,
                             (uint64_t)(line - (const char *)r->lines.data), "merge %zu is no UTF-8",
-                            r->out->merge_count);
-        MUC_TRY(new_merge(r, &capacity, &merge));
-        MUC_TRY(
-            muc_merge_parse(r->ctx, r->source, index, r->out->merge_count - 1, line, size, merge));
+                            merges->taken);
+        MUC_TRY(muc_merge_texts_take(merges, (muc_string_view){ line, size }));
     }
     return MUC_OK;
 }
 
 static muc_status read_merges(const reader *r)
 {
-    muc_piece_index index;
+    muc_merge_texts merges;
 
-    MUC_TRY(muc_piece_index_new(r->ctx, r->arena, r->out, &index));
-    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, 1, &r->out->merges)); /* if there is none */
-    return r->lines.data ? read_lines_of_merges(r, &index) : read_array_of_merges(r, &index);
+    MUC_TRY(muc_merge_texts_new(r->ctx, r->arena, r->out, &merges));
+    MUC_TRY(r->lines.data ? read_lines_of_merges(r, &merges) : read_array_of_merges(r, &merges));
+    return muc_merge_texts_end(&merges);
 }
 
 /* The special piece whose name is customary for the end of a text. */

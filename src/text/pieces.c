@@ -1,4 +1,4 @@
-/* pieces.c - pieces, the lookup of pieces by text, merges by text, rules by name. */
+/* pieces.c - pieces, the lookup of pieces by text, rules by name. */
 #include "text/pieces.h"
 
 #include <stdlib.h>
@@ -186,6 +186,11 @@ void muc_piece_prefetch(const muc_piece_index *index, uint32_t hash)
     __builtin_prefetch(&index->slots[home_of(index, hash)]);
 }
 
+void muc_piece_prefetch_text(const muc_piece_index *index, uint32_t hash)
+{
+    __builtin_prefetch(index->slots[home_of(index, hash)].text);
+}
+
 /* The slot of the text, or the free one for it; NULL if there is none within reach. */
 static struct muc_piece_slot *find_slot(const muc_piece_index *index, uint32_t hash,
                                         muc_string_view a, muc_string_view b)
@@ -246,70 +251,6 @@ uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text)
 {
     return muc_piece_find2(index, muc_piece_hash(0, text.data, text.size), text,
                            (muc_string_view){ "", 0 });
-}
-
-/* ---- merges by text ---- */
-
-/* The piece of both texts: the one that the last merge made, the one after it, or any. */
-static uint32_t find_result(const muc_piece_index *index, uint32_t hash, muc_string_view left,
-                            muc_string_view right)
-{
-    for (uint32_t id = index->result; id < index->count && id <= index->result + 1; id++)
-        if (index->pieces[id].type == MUR_PIECE_NORMAL &&
-            is_text(index->pieces[id].text, index->pieces[id].size, left, right))
-            return id;
-    return muc_piece_find2(index, muc_piece_hash(hash, right.data, right.size), left, right);
-}
-
-static bool resolve(muc_piece_index *index, muc_string_view left, muc_string_view right,
-                    muc_merge *out)
-{
-    const uint32_t hash = muc_piece_hash(0, left.data, left.size);
-
-    *out = (muc_merge){ .left = muc_piece_find2(index, hash, left, (muc_string_view){ "", 0 }),
-                        .right = muc_piece_find(index, right) };
-    if (out->left == MUR_NO_TOKEN || out->right == MUR_NO_TOKEN)
-        return false;
-    out->result = find_result(index, hash, left, right);
-    if (out->result == MUR_NO_TOKEN)
-        return false;
-    index->result = out->result;
-    return true;
-}
-
-muc_status muc_merge_resolve(muc_context *ctx, const char *source, muc_piece_index *index,
-                             size_t at, muc_string_view left, muc_string_view right, muc_merge *out)
-{
-    if (resolve(index, left, right, out))
-        return MUC_OK;
-    return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
-                    "merge %zu, '%.*s' and '%.*s', is not two pieces that make a third", at,
-                    (int)left.size, left.data, (int)right.size, right.data);
-}
-
-muc_status muc_merge_parse(muc_context *ctx, const char *source, muc_piece_index *index, size_t at,
-                           const char *text, size_t size, muc_merge *out)
-{
-    size_t found = 0;
-    muc_merge merge;
-
-    if (size > 2 * MUC_PIECE_MAX_BYTES)
-        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET, "merge %zu has %zu bytes", at,
-                        size);
-    for (size_t i = 1; i + 1 < size; i++) {
-        muc_string_view left = { text, i }, right = { text + i + 1, size - i - 1 };
-
-        if (text[i] == ' ' && resolve(index, left, right, &merge)) {
-            *out = merge;
-            found++;
-        }
-    }
-    if (found != 1)
-        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
-                        "merge %zu, '%.*s', has %zu splits into two pieces that make a third, "
-                        "expected 1",
-                        at, (int)(size < 200 ? size : 200), text, found);
-    return MUC_OK;
 }
 
 /* ---- rules ---- */

@@ -45,19 +45,12 @@ uint32_t muc_piece_hash(uint32_t hash, const char *text, size_t size);
 uint32_t muc_piece_hash_of_end(uint32_t whole, uint32_t begin, size_t end_size);
 /* What has this hash will soon be looked up. */
 void muc_piece_prefetch(const muc_piece_index *index, uint32_t hash);
+/* And, a little later: the text that will be compared. */
+void muc_piece_prefetch_text(const muc_piece_index *index, uint32_t hash);
 /* The piece whose text is a followed by b, or MUR_NO_TOKEN. hash: of both. */
 uint32_t muc_piece_find2(const muc_piece_index *index, uint32_t hash, muc_string_view a,
                          muc_string_view b);
 uint32_t muc_piece_find(const muc_piece_index *index, muc_string_view text);
-
-/* Resolves a merge written as "left right"; at tells its place in the list. Pieces may hold
- * spaces: the split that names two pieces and makes a third counts, and must be the only one. */
-muc_status muc_merge_parse(muc_context *ctx, const char *source, muc_piece_index *index, size_t at,
-                           const char *text, size_t size, muc_merge *out);
-/* Fails with MUC_MALFORMED unless the two are pieces and make a third. */
-muc_status muc_merge_resolve(muc_context *ctx, const char *source, muc_piece_index *index,
-                             size_t at, muc_string_view left, muc_string_view right,
-                             muc_merge *out);
 
 /* Adds a rule that cuts text after those that are there. Fails with MUC_UNSUPPORTED if there are
  * too many. pattern lives as long as the vocabulary. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "text/pieces.h"
+#include "text/merge_texts.h"
 
 static muc_status fail(muc_context *ctx, const char *source, const char *what, const char *name)
 {
@@ -111,15 +111,12 @@ static void set_phi3(const muc_stored_vocabulary *stored, const muc_vocabulary *
 static muc_status set_merges(muc_context *ctx, const muc_stored_vocabulary *stored,
                              muc_arena *arena, muc_vocabulary *v)
 {
-    muc_piece_index index;
+    muc_merge_texts merges;
 
-    MUC_TRY(muc_piece_index_new(ctx, arena, v, &index));
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, stored->merge_count, &v->merges));
+    MUC_TRY(muc_merge_texts_new(ctx, arena, v, &merges));
     for (size_t i = 0; i < stored->merge_count; i++)
-        MUC_TRY(muc_merge_parse(ctx, v->source, &index, i, stored->merges[i].data,
-                                stored->merges[i].size, &v->merges[i]));
-    v->merge_count = stored->merge_count;
-    return MUC_OK;
+        MUC_TRY(muc_merge_texts_take(&merges, stored->merges[i]));
+    return muc_merge_texts_end(&merges);
 }
 
 muc_status muc_vocabulary_of_stored(muc_context *ctx, const char *source,

@@ -47,6 +47,7 @@ typedef struct muc_vocabulary {
     size_t count;
     muc_merge *merges; /* best first; NULL: every pair may merge whose text is a piece, by score */
     size_t merge_count;
+    const struct muc_piece_index *index; /* of the pieces, if merges were looked up in one */
     bool unigram;   /* the likeliest pieces, by scores that are not above 0, and no merges */
     bool wordpiece; /* the longest pieces of words, made by `words`, and no merges; pieces that
                      * begin a word have a space before it */
