@@ -174,8 +174,9 @@ static muc_status entry_of(const map_maker *m, uint32_t code, uint32_t entry[2])
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->vocabulary->source, MUC_NO_OFFSET,
                         "pieces with parts of the character U+%04X, of which there are %zu", code,
                         count);
-    entry[0] = (count == 0 ? MUR_MAP_DROP : count == 2 ? MUR_MAP_PARTS : MUR_MAP_ADD) << CODE_BITS;
-    entry[0] |= alone;
+    if (count != 1)
+        kind = count == 0 ? MUR_MAP_DROP : MUR_MAP_PARTS;
+    entry[0] = kind << CODE_BITS | alone;
     if (count == 1)
         entry[1] = (parts[0] - code) & CODE_MASK;
     if (count == 2) {
