@@ -142,6 +142,15 @@ def test_compressed_tensors_are_words_or_bytes():
     same(odd, compressed(strategy="channel"), lambda d, *m: d.compressed(*m, group=None))
 
 
+def test_packed_matrices_reach_code():
+    for group in (32, -1):
+        packed, _ = folders(LLAMA, gptq(group_size=group), lambda d, *m: d.gptq(*m, group=group))
+        code = packed / "c"
+        muc("compile", packed, "--target", "mcu", "-o", code)
+        muc("verify", code, packed)
+        assert abs(perplexity(code) / perplexity(packed) - 1) < 0.05, group
+
+
 def test_bitnet_divides_by_its_scale_or_multiplies():
     for linear, inverse in (("bitlinear", True), ("autobitlinear", False)):
         config = {"quant_method": "bitnet", "linear_class": linear, "quantization_mode": "offline"}
