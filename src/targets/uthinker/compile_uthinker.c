@@ -209,7 +209,7 @@ static void sum_stages(void *arg, mur_sim *sim, enum mur_engine engine, const ui
 
     (void)engine;
     if (count > 0)
-        mur_sim_settle(sim);
+        mur_sim_do_kept(sim);
     for (uint32_t i = 0; i < count; i++) {
         const float *values = sim->memory.gb + found[i].address;
         uint32_t *crc = row + mur_stage_index(found[i].stage, found[i].layer);

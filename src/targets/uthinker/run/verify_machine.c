@@ -134,7 +134,7 @@ static void record(void *arg, mur_sim *sim, enum mur_engine engine, const uint32
 
     (void)engine;
     if (count > 0)
-        mur_sim_settle(sim);
+        mur_sim_do_kept(sim);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t r = 0; r < found[i].rows; r++)
             muc_text_add_bytes(&c->expected,

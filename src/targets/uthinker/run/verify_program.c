@@ -126,7 +126,7 @@ static void watch(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_
 
     (void)engine;
     if (count > 0)
-        mur_sim_settle(sim);
+        mur_sim_do_kept(sim);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t r = 0; r < found[i].rows; r++)
             compare(w, found[i].stage, found[i].layer, found[i].row + r, found[i].column,

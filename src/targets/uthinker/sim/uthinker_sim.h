@@ -94,8 +94,8 @@ typedef struct mur_sim {
     enum mur_sim_policy policy;
     uint32_t random; /* state of the random policy, not 0 */
 
-    /* Called after each instruction; the simulator's memory may be read once it has settled. NULL:
-     * not called. */
+    /* Called after each instruction; buffer GB may be read once mur_sim_do_kept has run, all memory
+     * once the simulator has settled. NULL: not called. */
     void (*probe)(void *arg, struct mur_sim *sim, enum mur_engine engine, const uint32_t *words);
     void *probe_arg;
 
@@ -140,6 +140,10 @@ void mur_sim_init(mur_sim *sim, const mur_sim_memory *memory, enum mur_sim_polic
  * return MUR_E_FAULT, and all that was queued counts as completed, so that nobody waits for it;
  * hence whoever runs a program looks at sim->fault.reason at its end. */
 mur_hal mur_sim_hal(mur_sim *sim);
+
+/* Does the products that are kept, so that buffer GB is as the instructions so far leave it.
+ * Returns 0 if the machine has stopped. */
+int mur_sim_do_kept(mur_sim *sim);
 
 /* Finishes what has been put off: buffers and regions are then as the instructions so far leave
  * them. The machine may stop at one of those. */

@@ -19,9 +19,6 @@ extern const char mur_sim_malformed_block[];
 /* Can products be kept while this one runs? */
 int mur_sim_can_wait(const uint32_t *words);
 
-/* Does the products that are kept; 0 if the machine has stopped. */
-int mur_sim_do_kept(mur_sim *sim);
-
 /* Copies what lies elsewhere of the bytes at addr of a buffer to where it belongs, with all that
  * was loaded with it, or ends there: a product may read on from that to those. No product is kept.
  */
