@@ -160,11 +160,6 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- int8 ---- */
 
-static bool is_s8(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_I8 && tensor->quantization && tensor->quantization->count == 1;
-}
-
 /* columns of a row */
 static uint64_t width_of(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -182,9 +177,10 @@ bool muc_mcu_takes_norm_s8(const muc_mcu_lowering *l, const muc_node *node)
         if (row && (row->kind != MUC_TENSOR_CONST || row->dtype != MUC_F32 || !row->data))
             return false;
     }
-    return node->output_count == 1 && is_s8(muc_mcu_input(l, node, 0)) &&
-           is_s8(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
-           width_of(l, node) > 0 && !muc_node_attribute(node, MUC_KEY_GROUP);
+    return node->output_count == 1 && muc_mcu_is_s8(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && width_of(l, node) > 0 &&
+           !muc_node_attribute(node, MUC_KEY_GROUP);
 }
 
 /* the end of a layer of rows, whose last fields are y's bounds, and its call; in tiles the rows are
@@ -247,7 +243,7 @@ bool muc_mcu_takes_log_softmax_s8(const muc_mcu_lowering *l, const muc_node *nod
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     muc_log_softmax_scales scales;
 
-    return is_s8(x) && is_s8(y) && muc_mcu_is_static(l, x) &&
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) && muc_mcu_is_static(l, x) &&
            muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank &&
            muc_scale_log_softmax(x, muc_mcu_dim(l, x, x->rank - 1), y, &scales);
 }
@@ -288,7 +284,7 @@ bool muc_mcu_takes_softmax_s16(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return is_s8(x) && y->dtype == MUC_I16 && y->quantization && muc_mcu_is_static(l, x) &&
+    return muc_mcu_is_s8(x) && y->dtype == MUC_I16 && y->quantization && muc_mcu_is_static(l, x) &&
            muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank;
 }
 

@@ -51,12 +51,6 @@ static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
 
 /* ---- quantization ---- */
 
-static bool is_s8(const muc_tensor *tensor)
-{
-    return tensor && tensor->dtype == MUC_I8 && tensor->quantization &&
-           tensor->quantization->count == 1;
-}
-
 static double scale_of(const muc_tensor *tensor)
 {
     return (double)tensor->quantization->scales[0];
@@ -312,7 +306,7 @@ bool muc_mcu_takes_conv_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
            muc_mcu_takes_images(l, x) && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            has_plain_weights(l, node);
 }
@@ -339,8 +333,8 @@ bool muc_mcu_takes_linear_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && muc_mcu_is_static(l, x) &&
-           has_plain_weights(l, node);
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_static(l, x) && has_plain_weights(l, node);
 }
 
 muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
@@ -389,7 +383,8 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
 
     if (node->op == MUC_OP_MAX_POOL && x->dtype == MUC_I8 && !x->quantization)
         return true;
-    return is_s8(x) && is_s8(y) && scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y);
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) && scale_of(x) == scale_of(y) &&
+           zero_of(x) == zero_of(y);
 }
 
 bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -476,7 +471,7 @@ bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_s8(x) && is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
            muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
            axes->value.integers.count == 2 && axes->value.integers.items[0] == 1 &&
            axes->value.integers.items[1] == 2;
@@ -527,8 +522,9 @@ bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
 
-    return is_s8(a) && is_s8(b) && is_s8(y) && muc_mcu_is_static(l, a) && muc_mcu_is_static(l, b) &&
-           repeats(l, a, b) && muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
+    return muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) && muc_mcu_is_static(l, a) &&
+           muc_mcu_is_static(l, b) && repeats(l, a, b) &&
+           muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
 }
 
 /* rows: an element, or as many as b repeats over */
@@ -621,7 +617,7 @@ bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return is_s8(x) && is_s8(y) && x->rank > 0 && muc_mcu_is_static(l, x) &&
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) && x->rank > 0 && muc_mcu_is_static(l, x) &&
            muc_node_integer(node, MUC_KEY_AXIS) == x->rank - 1 && scale_of(y) == 1.0 / 256 &&
            zero_of(y) == INT8_MIN;
 }
@@ -667,7 +663,7 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_s8(muc_mcu_input(l, node, 0)) && is_s8(muc_mcu_output(l, node, 0)) &&
+    return muc_mcu_is_s8(muc_mcu_input(l, node, 0)) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
            muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
 }
 
@@ -721,7 +717,7 @@ bool muc_mcu_takes_quantize_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return (x->dtype == MUC_F32 || is_s8(x)) && is_s8(muc_mcu_output(l, node, 0)) &&
+    return (x->dtype == MUC_F32 || muc_mcu_is_s8(x)) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
            muc_mcu_is_static(l, x);
 }
 
@@ -776,7 +772,7 @@ bool muc_mcu_takes_dequantize_s8(const muc_mcu_lowering *l, const muc_node *node
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_s8(x) && muc_mcu_is_static(l, x);
+    return muc_mcu_is_s8(x) && muc_mcu_is_static(l, x);
 }
 
 muc_status muc_mcu_write_dequantize_s8(muc_mcu_lowering *l, const muc_node *node)

@@ -48,11 +48,6 @@ static uint32_t most_of(const muc_mcu_lowering *l, muc_expr e)
     return muc_expr_get(l->graph->pool, e)->hi;
 }
 
-static bool is_byte(const muc_tensor *t)
-{
-    return t->dtype == MUC_I8 || t->dtype == MUC_U8;
-}
-
 /* less is done sooner than a call of a kernel is prepared */
 static bool is_worth_it(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -76,8 +71,9 @@ static bool takes_matrices(const muc_mcu_lowering *l, const muc_node *node)
 
 static bool takes_bytes(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return is_byte(muc_mcu_input(l, node, 0)) && is_byte(muc_mcu_input(l, node, 1)) &&
-           is_byte(muc_mcu_output(l, node, 0)) && takes_matrices(l, node);
+    return muc_mcu_is_byte(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_byte(muc_mcu_input(l, node, 1)) &&
+           muc_mcu_is_byte(muc_mcu_output(l, node, 0)) && takes_matrices(l, node);
 }
 
 /* ---- operands that are transposed where they are read ---- */

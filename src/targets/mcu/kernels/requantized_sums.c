@@ -90,18 +90,14 @@ muc_status muc_mcu_write_requant_s8(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- sums and products of two ---- */
 
-static bool is_byte(const muc_tensor *t)
-{
-    return t->dtype == MUC_I8 || t->dtype == MUC_U8;
-}
-
 enum { SUMS = 511 }; /* that two bytes can have */
 
 /* a table is worth it: of many sums of bytes by constants */
 static bool has_table(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return node->op == MUC_OP_REQUANT_ADD && is_byte(muc_mcu_input(l, node, 0)) &&
-           is_byte(muc_mcu_input(l, node, 1)) && is_byte(muc_mcu_output(l, node, 0)) &&
+    return node->op == MUC_OP_REQUANT_ADD && muc_mcu_is_byte(muc_mcu_input(l, node, 0)) &&
+           muc_mcu_is_byte(muc_mcu_input(l, node, 1)) &&
+           muc_mcu_is_byte(muc_mcu_output(l, node, 0)) &&
            is_constant(muc_mcu_input(l, node, 2), MUC_I32) &&
            is_constant(muc_mcu_input(l, node, 3), MUC_I32) &&
            muc_mcu_most_elements(l, muc_mcu_output(l, node, 0)) > 2 * SUMS;

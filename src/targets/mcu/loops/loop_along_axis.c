@@ -9,12 +9,6 @@
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/c_text.h"
 
-static bool is_plain(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_F32 || (muc_dtype_get(tensor->dtype)->kind == MUC_DTYPE_INTEGER &&
-                                        !tensor->quantization && tensor->dtype != MUC_U64);
-}
-
 /* NULL: none */
 static const muc_mcu_fold *find_fold(const muc_mcu_lowering *l, const muc_node *node)
 {
@@ -36,7 +30,8 @@ bool muc_mcu_takes_reduce(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     bool ordered = node->op == MUC_OP_REDUCE_MAX || node->op == MUC_OP_REDUCE_MIN;
 
-    return (is_plain(x) || (ordered && muc_mcu_is_quantized(x))) && find_fold(l, node) != NULL;
+    return ((muc_mcu_is_plain(x) && x->dtype != MUC_U64) || (ordered && muc_mcu_is_quantized(x))) &&
+           find_fold(l, node) != NULL;
 }
 
 /* operand 0 is x, operand 1 y; the loops that stay come first */

@@ -53,7 +53,25 @@ bool muc_mcu_is_plain(const muc_tensor *tensor)
 bool muc_mcu_is_quantized(const muc_tensor *tensor)
 {
     return tensor->quantization && tensor->quantization->count == 1 &&
-           (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8 || tensor->dtype == MUC_I16);
+           (muc_mcu_is_byte(tensor) || tensor->dtype == MUC_I16);
+}
+
+bool muc_mcu_is_s8(const muc_tensor *tensor)
+{
+    return tensor && muc_mcu_is_quantized(tensor) && tensor->dtype == MUC_I8;
+}
+
+bool muc_mcu_is_byte(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8;
+}
+
+bool muc_mcu_inputs_are_static(const muc_mcu_lowering *l, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (muc_mcu_input(l, node, i) && !muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
+            return false;
+    return true;
 }
 
 muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape)

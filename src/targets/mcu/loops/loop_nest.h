@@ -41,6 +41,12 @@ typedef struct muc_mcu_nest {
 bool muc_mcu_is_plain(const muc_tensor *tensor);
 /* int8, uint8 or int16 of one scale */
 bool muc_mcu_is_quantized(const muc_tensor *tensor);
+/* int8 of one scale; NULL is not */
+bool muc_mcu_is_s8(const muc_tensor *tensor);
+/* int8 or uint8, with a scale or without */
+bool muc_mcu_is_byte(const muc_tensor *tensor);
+/* All inputs of the node have fixed shapes. */
+bool muc_mcu_inputs_are_static(const muc_mcu_lowering *l, const muc_node *node);
 
 /* loops: the dimensions of shape, if any */
 muc_mcu_nest muc_mcu_nest_of(muc_mcu_lowering *l, const muc_tensor *shape);

@@ -6,19 +6,6 @@
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
-static bool is_byte(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8;
-}
-
-static bool all_static(const muc_mcu_lowering *l, const muc_node *node)
-{
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (muc_mcu_input(l, node, i) && !muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
-            return false;
-    return true;
-}
-
 /* ", low, high" of a type of at most 16 bits */
 static void print_bounds(muc_mcu_lowering *l, muc_dtype dtype)
 {
@@ -46,7 +33,7 @@ static void print_pick(muc_mcu_lowering *l, const muc_node *node, uint32_t input
 
 static bool takes_change(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return all_static(l, node) && muc_mcu_input(l, node, 1)->dtype == MUC_F32;
+    return muc_mcu_inputs_are_static(l, node) && muc_mcu_input(l, node, 1)->dtype == MUC_F32;
 }
 
 /* a loop over elements i, whose scale is number k along axis */
@@ -109,7 +96,7 @@ muc_status muc_mcu_write_dequantize_linear(muc_mcu_lowering *l, const muc_node *
 
 bool muc_mcu_takes_dynamic_quantize(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return all_static(l, node) && muc_mcu_input(l, node, 0)->dtype == MUC_F32;
+    return muc_mcu_inputs_are_static(l, node) && muc_mcu_input(l, node, 0)->dtype == MUC_F32;
 }
 
 muc_status muc_mcu_write_dynamic_quantize(muc_mcu_lowering *l, const muc_node *node)
@@ -143,7 +130,8 @@ bool muc_mcu_takes_matmul_linear(const muc_mcu_lowering *l, const muc_node *node
     const muc_tensor *a = muc_mcu_input(l, node, 0);
     const muc_tensor *b = muc_mcu_input(l, node, muc_op_product(node->op)->weights);
 
-    if (!all_static(l, node) || !is_byte(a) || !is_byte(b) || a->rank < 2 || b->rank < 2)
+    if (!muc_mcu_inputs_are_static(l, node) || !muc_mcu_is_byte(a) || !muc_mcu_is_byte(b) ||
+        a->rank < 2 || b->rank < 2)
         return false;
     return b->rank == 2 ||
            (a->rank == b->rank &&

@@ -206,7 +206,7 @@ static void set_output(const window *w, unsigned depth, const char *value)
 
 static bool is_byte(const muc_tensor *tensor)
 {
-    return tensor->quantization && (tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8);
+    return tensor->quantization && muc_mcu_is_byte(tensor);
 }
 
 static bool is_wide(const muc_tensor *tensor)
@@ -266,19 +266,6 @@ static void set_sum(const window *w, const char *type, unsigned depth)
 }
 
 /* ---- convolution ---- */
-
-static bool is_plain_byte(const muc_tensor *tensor)
-{
-    return tensor->dtype == MUC_I8 || tensor->dtype == MUC_U8;
-}
-
-static bool all_inputs_static(const muc_mcu_lowering *l, const muc_node *node)
-{
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (muc_mcu_input(l, node, i) && !muc_mcu_is_static(l, muc_mcu_input(l, node, i)))
-            return false;
-    return true;
-}
 
 /* What C calls the parts of a product, in the dialect of its operands. */
 typedef struct dialect {
@@ -360,12 +347,12 @@ bool muc_mcu_takes_conv_loops(const muc_mcu_lowering *l, const muc_node *node)
     if (x->quantization)
         return is_byte_product(l, node);
     if (muc_node_attribute(node, MUC_KEY_SHIFT))
-        return all_inputs_static(l, node);
+        return muc_mcu_inputs_are_static(l, node);
     if (in->weights == 1 && (!in->zero || node->input_count == 2)) /* no zero points */
         return muc_mcu_is_plain(x) && muc_mcu_is_plain(y);
-    return all_inputs_static(l, node) && is_plain_byte(x) &&
-           is_plain_byte(muc_mcu_input(l, node, in->weights)) &&
-           (y->dtype == MUC_I32 || is_plain_byte(y));
+    return muc_mcu_inputs_are_static(l, node) && muc_mcu_is_byte(x) &&
+           muc_mcu_is_byte(muc_mcu_input(l, node, in->weights)) &&
+           (y->dtype == MUC_I32 || muc_mcu_is_byte(y));
 }
 
 static void less_zero(muc_text *text, const char *zero)
