@@ -15,41 +15,42 @@
 enum { MUR_MVE_BYTES = 16 }; /* of a vector */
 enum { MUR_MVE_ROWS = 16 };  /* most rows of a depthwise kernel */
 
-/* Packed weights of mur_mve_conv_s8: the channels by fours, the last four filled up with channels
- * of zeros; of each four mur_mve_four, then for every 16 inputs the weights of the four one after
- * another, of 16 bytes each; the last inputs likewise, of as many bytes as there are. 16 bytes at
- * the very end may be read.
+/* Packed weights of mur_mve_conv_s8: a mur_mve_channel for each channel, then int8 [channels]
+ * [inputs], as in mur_conv_plain; channels of zeros fill up a multiple of four. 16 bytes at the
+ * very end may be read.
  *
- * Of mur_mve_conv_any_s8: the same for one group after another.
+ * Of mur_mve_conv_any_s8: the channels of each group filled up so, then the weights of all groups.
  *
- * Of fc kernels: the same without mur_mve_four.
+ * Of fc kernels: the channels by fours, the last four filled up with channels of zeros; of each
+ * four for every 16 inputs the weights of the four one after another, of 16 bytes each; the last
+ * inputs likewise, of as many bytes as there are. 16 bytes at the very end may be read.
  *
  * Of mur_mve_depthwise_s8: the channels by eights, the last filled up with zeros; of each eight two
  * mur_mve_four, its channels 0, 2, 4, 6 and 1, 3, 5, 7, then int8 [taps][8]. */
+typedef struct mur_mve_channel {
+    int32_t bias;       /* with -in_zero * the sum of the weights */
+    int32_t mul, shift; /* as in mur_conv_plain */
+} mur_mve_channel;
+
 typedef struct mur_mve_four {
-    int32_t bias[4];          /* with -in_zero * the sum of the weights */
-    int32_t mul[4], shift[4]; /* as in mur_conv_plain */
+    int32_t bias[4], mul[4], shift[4];
 } mur_mve_four;
 
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
-    return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c;
+    return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c / layer->shape.groups;
+}
+
+/* channels of a group, filled up */
+static inline int32_t mur_mve_channels(const mur_conv_s8 *layer)
+{
+    return (layer->shape.out_c / layer->shape.groups + 3) & ~3;
 }
 
 /* bytes of whole vectors that hold so many inputs */
 static inline int32_t mur_mve_padded(int32_t inputs)
 {
     return (inputs + MUR_MVE_BYTES - 1) & ~(MUR_MVE_BYTES - 1);
-}
-
-/* are a pixel's inputs whole vectors, and all inside the image? */
-static inline int32_t mur_mve_in_place(const mur_conv_s8 *layer)
-{
-    const mur_conv_shape *s = &layer->shape;
-
-    return s->kernel_h == 1 && s->kernel_w == 1 && s->pad_top == 0 && s->pad_left == 0 &&
-           s->in_c % MUR_MVE_BYTES == 0 && (s->out_h - 1) * s->stride_h < s->in_h &&
-           (s->out_w - 1) * s->stride_w < s->in_w;
 }
 
 /* bytes of a row, and of all rows, that a depthwise layer's windows of one output row touch */

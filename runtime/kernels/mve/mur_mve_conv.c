@@ -1,109 +1,94 @@
-/* mur_mve_conv.c - convolutions, pointwise and fully connected layers.
- *
- * A pixel's inputs are one run of bytes: where they lie, if they fill whole vectors there, else
- * gathered in scratch and filled up with zeros. Four output channels at a time. */
-#include "mur_mve_sums.h"
+/* mur_mve_conv.c - convolutions, pointwise and fully connected layers, four pixels at a time. */
+#include "mur_mve_tile.h"
 
-typedef struct conv_job {
-    const mur_conv_s8 *layer;
-    const int8_t *in;
-    int8_t *x;        /* a pixel's inputs, gathered */
-    int32_t inputs;   /* of an output */
-    int32_t in_place; /* a pixel's inputs are whole vectors, and all inside */
-} conv_job;
+/* a window that is not all inside */
+static void gather_border(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
+                          int8_t *x)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int32_t before = left < 0 ? -left : 0, after = left + s->kernel_w - s->in_w;
+    int32_t inside = s->kernel_w - before - (after > 0 ? after : 0), k = before * s->in_c;
+
+    mur_mve_put_value(x, layer->in_zero, mur_mve_inputs(layer));
+    for (int32_t y = top; y < top + s->kernel_h; y++, k += s->kernel_w * s->in_c)
+        if (y >= 0 && y < s->in_h)
+            mur_mve_put(x, k, in + y * s->in_pitch + (left + before) * s->in_c, inside * s->in_c);
+}
 
 #if MUR_HAVE_MVE
 
-/* a pixel whose inputs lie at x */
-static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
+enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before they are spread */
+
+/* rows of fewer bytes than a vector */
+static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t width, int32_t pitch)
 {
-    mur_mve_clamp clamp = mur_mve_clamp_of(&job->layer->output);
-    uint32_t vectors = (uint32_t)job->inputs / MUR_MVE_BYTES;
-    uint32_t rest = (uint32_t)job->inputs % MUR_MVE_BYTES;
-    size_t step = sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
-    const uint8_t *packed = job->layer->packed;
-    int8x16_t last = vdupq_n_s8(0); /* gathered, with zeros behind */
-    int32_t left = job->layer->shape.out_c;
+    mve_pred16_t some = vctp8q((uint32_t)width);
+    int8_t bytes[NARROW + MUR_MVE_BYTES], *to = bytes;
 
-    if (rest > 0)
-        last = vldrbq_s8(x + vectors * MUR_MVE_BYTES);
-    for (;; left -= 4, out += 4, packed += step) {
-        const mur_mve_four *four = (const void *)packed;
-        int32x4_t sums =
-            mur_mve_sums(x, vectors, last, rest, four->bias, (const int8_t *)(four + 1));
-        int32x4_t y = mur_mve_output(sums, four, &clamp);
-
-        if (left <= 4) {
-            vstrbq_p_s32(out, y, vctp32q((uint32_t)left));
-            return;
-        }
-        vstrbq_s32(out, y);
-    }
+    for (int32_t i = rows; i > 0; i--, in += pitch, to += width)
+        vstrbq_s8(to, vldrbq_z_s8(in, some));
+    mur_mve_put(x, 0, bytes, rows * width);
 }
 
 #else
 
-static void run_channels(const conv_job *job, const int8_t *x, int8_t *out)
+enum { NARROW = 0 };
+
+static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t width, int32_t pitch)
 {
-    const uint8_t *packed = job->layer->packed;
-
-    for (int32_t c = 0; c < job->layer->shape.out_c; c++) {
-        const mur_mve_four *four = (const void *)packed;
-        int32_t sum = mur_mve_sum(x, job->inputs, (const int8_t *)(four + 1), c & 3);
-
-        out[c] = mur_mve_output(sum + four->bias[c & 3], four, c & 3, &job->layer->output);
-        if ((c & 3) == 3)
-            packed += sizeof(mur_mve_four) + 4 * (size_t)job->inputs;
-    }
+    (void)x, (void)in, (void)rows, (void)width, (void)pitch;
 }
 
 #endif
 
-static void gather(const conv_job *job, int32_t top, int32_t left)
+/* row by row */
+static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
+                          int8_t *x)
 {
-    const mur_conv_s8 *layer = job->layer;
-    int32_t depth = layer->shape.in_c, before = mur_clamp(-left, 0, layer->shape.kernel_w);
-    int32_t after = mur_clamp(left + layer->shape.kernel_w - layer->shape.in_w, 0,
-                              layer->shape.kernel_w - before);
-    int32_t inside = layer->shape.kernel_w - before - after;
-    int8_t *x = job->x;
+    const mur_conv_shape *s = &layer->shape;
+    int32_t rows = s->kernel_h, width = s->kernel_w * s->in_c;
 
-    for (int32_t i = 0; i < layer->shape.kernel_h; i++, top++, x += layer->shape.kernel_w * depth) {
-        if (before + after > 0 || top < 0 || top >= layer->shape.in_h)
-            mur_mve_fill(x, layer->in_zero, layer->shape.kernel_w * depth);
-        if (top >= 0 && top < layer->shape.in_h)
-            mur_mve_copy(x + before * depth,
-                         job->in + top * layer->shape.in_pitch + (left + before) * depth,
-                         inside * depth);
+    if (top < 0 || top + rows > s->in_h || left < 0 || left + s->kernel_w > s->in_w) {
+        gather_border(layer, in, top, left, x);
+        return;
+    }
+    in += top * s->in_pitch + left * s->in_c;
+    if (width < MUR_MVE_BYTES && rows * width <= NARROW)
+        put_rows(x, in, rows, width, s->in_pitch);
+    else
+        for (int32_t k = 0; k < rows * width; k += width, in += s->in_pitch)
+            mur_mve_put(x, k, in, width);
+}
+
+/* a pointwise layer whose pixels are all inside */
+static void run_points(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int8_t *tile)
+{
+    const mur_conv_shape s = layer->shape;
+    int32_t step = s.stride_w * s.in_c;
+
+    for (int32_t y = 0; y < s.out_h; y++) {
+        const int8_t *from = in + y * s.stride_h * s.in_pitch;
+        int8_t *to = out + y * s.out_pitch;
+
+        for (int32_t left = s.out_w; left > 0; left -= MUR_MVE_PIXELS) {
+            int32_t pixels = left < MUR_MVE_PIXELS ? left : MUR_MVE_PIXELS;
+
+            for (int32_t p = 0; p < pixels; p++, from += step)
+                mur_mve_put(tile + p * MUR_MVE_BYTES, 0, from, s.in_c);
+            mur_mve_run_groups(layer, tile, to, pixels);
+            to += pixels * s.out_c;
+        }
     }
 }
 
 void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    int8_t *pixel = scratch; /* its outputs, while its inputs are still read where they lie */
-    conv_job job;
+    const mur_conv_shape *s = &layer->shape;
 
-    job.layer = layer;
-    job.in = in;
-    job.inputs = mur_mve_inputs(layer);
-    job.x = scratch;
-    job.in_place = mur_mve_in_place(layer);
-    if (!job.in_place)
-        mur_mve_fill(job.x + (job.inputs & ~(MUR_MVE_BYTES - 1)), 0, MUR_MVE_BYTES);
-    for (int32_t y = 0; y < layer->shape.out_h; y++) {
-        int32_t top = y * layer->shape.stride_h - layer->shape.pad_top,
-                left = -layer->shape.pad_left;
-        int8_t *to = out + y * layer->shape.out_pitch;
-
-        for (int32_t x = layer->shape.out_w; x > 0;
-             x--, left += layer->shape.stride_w, to += layer->shape.out_c)
-            if (job.in_place) {
-                run_channels(&job, in + top * layer->shape.in_pitch + left * layer->shape.in_c,
-                             pixel);
-                mur_mve_copy(to, pixel, layer->shape.out_c);
-            } else {
-                gather(&job, top, left);
-                run_channels(&job, job.x, to);
-            }
-    }
+    mur_mve_end_tiles(layer, scratch);
+    if (s->kernel_h * s->kernel_w == 1 && s->pad_top + s->pad_left == 0 &&
+        (s->out_h - 1) * s->stride_h < s->in_h && (s->out_w - 1) * s->stride_w < s->in_w)
+        run_points(layer, in, out, scratch);
+    else
+        mur_mve_run_tiles(layer, in, out, scratch, gather);
 }

@@ -2,18 +2,19 @@
 #include "mur_fc.h"
 #include "mur_mve.h"
 #include "mur_mve_matmul.h"
+#include "mur_mve_tile.h"
 
 #include <string.h>
 
-/* channel i of *four */
-static void set_channel(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel,
-                        const int8_t *w, int32_t inputs, mur_mve_four *four, int32_t i)
+/* bias, less what the input's zero point adds to a sum */
+static int32_t bias_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel,
+                       const int8_t *w, int32_t inputs)
 {
-    four->bias[i] = plain->bias ? plain->bias[channel] : 0;
+    int32_t bias = plain->bias ? plain->bias[channel] : 0;
+
     for (int32_t k = 0; k < inputs; k++)
-        four->bias[i] -= layer->in_zero * w[k];
-    four->mul[i] = plain->mul[channel];
-    four->shift[i] = plain->shift[channel];
+        bias -= layer->in_zero * w[k];
+    return bias;
 }
 
 /* shifts to the right alone, and weights of zero point 0 */
@@ -35,11 +36,80 @@ int mur_mve_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
            layer->shape.dilation_w == 1 && is_plain(layer, plain);
 }
 
+static size_t conv_packed_bytes(const mur_conv_s8 *layer)
+{
+    size_t channels = (size_t)layer->shape.groups * (size_t)mur_mve_channels(layer);
+
+    return channels * (sizeof(mur_mve_channel) + (size_t)mur_mve_inputs(layer)) + MUR_MVE_BYTES;
+}
+
+static void conv_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t inputs = mur_mve_inputs(layer), channels = layer->shape.out_c / layer->shape.groups;
+    mur_mve_channel *to = packed;
+    int8_t *weights = (int8_t *)(to + layer->shape.groups * mur_mve_channels(layer));
+
+    memset(packed, 0, conv_packed_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        const int8_t *w = plain->weights + c * inputs;
+        int32_t at = c / channels * mur_mve_channels(layer) + c % channels;
+
+        to[at].bias = bias_of(layer, plain, c, w, inputs);
+        to[at].mul = plain->mul[c];
+        to[at].shift = plain->shift[c];
+        memcpy(weights + at * inputs, w, (size_t)inputs);
+    }
+}
+
+static size_t conv_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)layer->shape.groups * (size_t)mur_mve_tile_bytes(mur_mve_inputs(layer));
+}
+
 size_t mur_mve_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    size_t four = sizeof(mur_mve_four) + 4 * (size_t)mur_mve_inputs(layer);
+    return conv_packed_bytes(layer);
+}
 
-    return (size_t)((layer->shape.out_c + 3) / 4) * four + MUR_MVE_BYTES;
+void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    conv_pack(layer, plain, packed);
+}
+
+size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return conv_scratch_bytes(layer);
+}
+
+/* ---- conv of any groups and dilation ---- */
+
+int mur_mve_conv_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return is_plain(layer, plain);
+}
+
+size_t mur_mve_conv_any_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return conv_packed_bytes(layer);
+}
+
+void mur_mve_conv_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    conv_pack(layer, plain, packed);
+}
+
+size_t mur_mve_conv_any_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return conv_scratch_bytes(layer);
+}
+
+/* ---- fully connected ---- */
+
+static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    (void)layer;
+    (void)plain;
+    return 1;
 }
 
 /* weights of channel i of four */
@@ -53,96 +123,6 @@ static void put_weights(const int8_t *w, int32_t inputs, int32_t i, uint8_t *to)
 
         to[4 * start + i * length + k - start] = (uint8_t)w[k];
     }
-}
-
-void mur_mve_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    int32_t inputs = mur_mve_inputs(layer);
-    uint8_t *to = packed;
-
-    memset(packed, 0, mur_mve_conv_s8_packed_bytes(layer));
-    for (int32_t first = 0; first < layer->shape.out_c; first += 4) {
-        uint8_t *bytes = to + sizeof(mur_mve_four);
-        mur_mve_four four;
-
-        memset(&four, 0, sizeof(four));
-        for (int32_t i = 0; i < 4 && first + i < layer->shape.out_c; i++) {
-            const int8_t *w = plain->weights + (first + i) * inputs;
-
-            set_channel(layer, plain, first + i, w, inputs, &four, i);
-            put_weights(w, inputs, i, bytes);
-        }
-        memcpy(to, &four, sizeof(four));
-        to = bytes + 4 * inputs;
-    }
-}
-
-size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    size_t gathered = (size_t)(mur_mve_inputs(layer) & ~(MUR_MVE_BYTES - 1)) + MUR_MVE_BYTES;
-    size_t pixel = (size_t)layer->shape.out_c;
-
-    if (mur_mve_in_place(layer))
-        return pixel;
-    if (layer->shape.kernel_h == 1 && layer->shape.kernel_w == 1 && gathered < pixel)
-        return pixel; /* a part of the layer may be all inside */
-    return gathered;
-}
-
-/* ---- conv of any groups and dilation ---- */
-
-int mur_mve_conv_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return is_plain(layer, plain);
-}
-
-static size_t bytes_of_four(const mur_conv_s8 *layer)
-{
-    return sizeof(mur_mve_four) + 4 * (size_t)(mur_mve_inputs(layer) / layer->shape.groups);
-}
-
-size_t mur_mve_conv_any_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    size_t fours = (size_t)(layer->shape.out_c / layer->shape.groups + 3) / 4;
-
-    return (size_t)layer->shape.groups * fours * bytes_of_four(layer) + MUR_MVE_BYTES;
-}
-
-void mur_mve_conv_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    int32_t inputs = mur_mve_inputs(layer) / layer->shape.groups;
-    int32_t channels = layer->shape.out_c / layer->shape.groups;
-    uint8_t *to = packed;
-
-    memset(packed, 0, mur_mve_conv_any_s8_packed_bytes(layer));
-    for (int32_t channel = 0; channel < layer->shape.out_c; to += bytes_of_four(layer)) {
-        int32_t left = channels - channel % channels;
-        mur_mve_four four;
-
-        memset(&four, 0, sizeof(four));
-        for (int32_t i = 0; i < 4 && i < left; i++, channel++) {
-            const int8_t *w = plain->weights + channel * inputs;
-
-            set_channel(layer, plain, channel, w, inputs, &four, i);
-            put_weights(w, inputs, i, to + sizeof(four));
-        }
-        memcpy(to, &four, sizeof(four));
-    }
-}
-
-size_t mur_mve_conv_any_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return (size_t)layer->shape.groups *
-           (size_t)mur_mve_padded(mur_mve_inputs(layer) / layer->shape.groups);
-}
-
-/* ---- fully connected ---- */
-
-static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    (void)layer;
-    (void)plain;
-    return 1;
 }
 
 static size_t fc_weight_bytes(const mur_conv_s8 *layer)
@@ -204,7 +184,9 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
         for (int32_t i = 0; i < 8 && first + i < layer->shape.out_c; i++) {
             const int8_t *w = plain->weights + (first + i) * taps;
 
-            set_channel(layer, plain, first + i, w, taps, &fours[i & 1], i >> 1);
+            fours[i & 1].bias[i >> 1] = bias_of(layer, plain, first + i, w, taps);
+            fours[i & 1].mul[i >> 1] = plain->mul[first + i];
+            fours[i & 1].shift[i >> 1] = plain->shift[first + i];
             for (int32_t k = 0; k < taps; k++)
                 to[sizeof(fours) + (size_t)(k * 8 + i)] = (uint8_t)w[k];
         }
