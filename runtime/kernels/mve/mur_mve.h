@@ -13,7 +13,8 @@
 #endif
 
 enum { MUR_MVE_BYTES = 16 }; /* of a vector */
-enum { MUR_MVE_ROWS = 16 };  /* most rows of a depthwise kernel */
+enum { MUR_MVE_PLANES = 8 }; /* channels at a time of a depthwise layer */
+enum { MUR_MVE_SLACK = 16 }; /* rows by which its planes slide before they are moved */
 
 /* Packed weights of mur_mve_conv_s8: a mur_mve_channel for each channel, then int8 [channels]
  * [inputs], as in mur_conv_plain; channels of zeros fill up a multiple of four. 16 bytes at the
@@ -25,16 +26,12 @@ enum { MUR_MVE_ROWS = 16 };  /* most rows of a depthwise kernel */
  * four for every 16 inputs the weights of the four one after another, of 16 bytes each; the last
  * inputs likewise, of as many bytes as there are. 16 bytes at the very end may be read.
  *
- * Of mur_mve_depthwise_s8: the channels by eights, the last filled up with zeros; of each eight two
- * mur_mve_four, its channels 0, 2, 4, 6 and 1, 3, 5, 7, then int8 [taps][8]. */
+ * Of mur_mve_depthwise_s8: a mur_mve_channel for each channel, then int8 [channels][kernel_w]
+ * [kernel_h]. 16 bytes at the very end may be read. */
 typedef struct mur_mve_channel {
     int32_t bias;       /* with -in_zero * the sum of the weights */
     int32_t mul, shift; /* as in mur_conv_plain */
 } mur_mve_channel;
-
-typedef struct mur_mve_four {
-    int32_t bias[4], mul[4], shift[4];
-} mur_mve_four;
 
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
@@ -53,23 +50,59 @@ static inline int32_t mur_mve_padded(int32_t inputs)
     return (inputs + MUR_MVE_BYTES - 1) & ~(MUR_MVE_BYTES - 1);
 }
 
-/* bytes of a row, and of all rows, that a depthwise layer's windows of one output row touch */
-static inline int32_t mur_mve_row_bytes(const mur_conv_s8 *layer)
-{
-    return ((layer->shape.out_w - 1) * layer->shape.stride_w + layer->shape.kernel_w) *
-           layer->shape.in_c;
-}
+/* How a depthwise layer is computed: a column of pixels as a row. */
+typedef struct mur_mve_line {
+    int32_t in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride, pad_top, pad_left;
+    int32_t in_row, in_step, out_row, out_step; /* elements from row to row, pixel to pixel */
+    int32_t multiplier;
+    int32_t width; /* pixels of a row that windows touch */
+    int32_t plane; /* bytes of a channel's plane */
+} mur_mve_line;
 
-/* May a depthwise layer read its rows where they lie? Each output row has one of its own then,
- * without borders, and lies no further than what is still read of it; eight channels are never
- * beyond the last. */
-static inline int32_t mur_mve_rows_in_place(const mur_conv_s8 *layer)
+static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
 {
-    const mur_conv_shape *s = &layer->shape;
+    mur_mve_line line = { s->in_h,
+                          s->in_w,
+                          s->out_h,
+                          s->out_w,
+                          s->kernel_h,
+                          s->kernel_w,
+                          s->stride_h,
+                          s->stride_w,
+                          s->pad_top,
+                          s->pad_left,
+                          s->in_pitch,
+                          s->in_c,
+                          s->out_pitch,
+                          s->out_c,
+                          s->out_c / s->in_c,
+                          0,
+                          0 };
 
-    return s->kernel_h == 1 && s->pad_top == 0 && s->pad_left == 0 && s->in_c % 8 == 0 &&
-           (s->out_h - 1) * s->stride_h < s->in_h &&
-           (s->out_w - 1) * s->stride_w + s->kernel_w <= s->in_w;
+    if (s->in_w == 1 && s->kernel_w == 1 && s->out_w == 1) {
+        mur_mve_line column = { 1,
+                                s->in_h,
+                                1,
+                                s->out_h,
+                                1,
+                                s->kernel_h,
+                                1,
+                                s->stride_h,
+                                0,
+                                s->pad_top,
+                                0,
+                                s->in_pitch,
+                                0,
+                                s->out_pitch,
+                                line.multiplier,
+                                0,
+                                0 };
+
+        line = column;
+    }
+    line.width = (line.out_w - 1) * line.stride + line.kernel_w;
+    line.plane = line.width * line.kernel_h + (line.out_h > 1 ? MUR_MVE_SLACK : 0);
+    return line;
 }
 
 #if MUR_HAVE_MVE
@@ -117,12 +150,14 @@ static inline mur_mve_clamp mur_mve_clamp_of(const mur_output_s8 *to)
     return clamp;
 }
 
-static inline int32x4_t mur_mve_output(int32x4_t sums, const mur_mve_four *four,
-                                       const mur_mve_clamp *clamp)
+/* MUR_REQUANT_Q31 before zero point and clamp of one channel's sums without its bias */
+static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_channel *channel)
 {
-    int32x4_t x = mur_mve_scale(sums, vldrwq_s32(four->mul), vldrwq_s32(four->shift));
+    int32x4_t x = vqrdmulhq_n_s32(vaddq_n_s32(sums, channel->bias), channel->mul);
 
-    return vminq_s32(vmaxq_s32(vaddq_n_s32(x, clamp->zero), clamp->min), clamp->max);
+    /* x - 1 of negative x, rounded halves up, is x rounded halves away from zero */
+    return vrshlq_n_s32(vqdmlahq_n_s32(x, x, (int32_t)((uint32_t)channel->shift >> 31)),
+                        channel->shift);
 }
 
 #else
@@ -139,12 +174,6 @@ static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)
 {
     if (count > 0)
         memset(to, value, (size_t)count);
-}
-
-static inline int8_t mur_mve_output(int32_t sum, const mur_mve_four *four, int32_t i,
-                                    const mur_output_s8 *to)
-{
-    return mur_requant(sum, four->mul[i], four->shift[i], to);
 }
 
 #endif

@@ -6,15 +6,16 @@
 
 #include <string.h>
 
-/* bias, less what the input's zero point adds to a sum */
-static int32_t bias_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel,
-                       const int8_t *w, int32_t inputs)
+/* a channel's numbers; its bias less what the input's zero point adds to a sum */
+static mur_mve_channel channel_of(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                  int32_t channel, const int8_t *w, int32_t inputs)
 {
-    int32_t bias = plain->bias ? plain->bias[channel] : 0;
+    mur_mve_channel found = { plain->bias ? plain->bias[channel] : 0, plain->mul[channel],
+                              plain->shift[channel] };
 
     for (int32_t k = 0; k < inputs; k++)
-        bias -= layer->in_zero * w[k];
-    return bias;
+        found.bias -= layer->in_zero * w[k];
+    return found;
 }
 
 /* shifts to the right alone, and weights of zero point 0 */
@@ -54,9 +55,7 @@ static void conv_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, voi
         const int8_t *w = plain->weights + c * inputs;
         int32_t at = c / channels * mur_mve_channels(layer) + c % channels;
 
-        to[at].bias = bias_of(layer, plain, c, w, inputs);
-        to[at].mul = plain->mul[c];
-        to[at].shift = plain->shift[c];
+        to[at] = channel_of(layer, plain, c, w, inputs);
         memcpy(weights + at * inputs, w, (size_t)inputs);
     }
 }
@@ -145,60 +144,47 @@ MUR_FC_KERNEL(mve, fc_coded_s8, 1)
 
 /* ---- depthwise ---- */
 
-/* Two neighbouring products must not leave int16; rows above the image must fit the ring. */
+/* rows above the image must be windows', and planes within reach of an offset of 16 bits */
 int mur_mve_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
+    const mur_conv_shape *s = &layer->shape;
 
-    if (layer->shape.groups != layer->shape.in_c || layer->shape.out_c != layer->shape.in_c ||
-        layer->shape.dilation_h != 1 || layer->shape.dilation_w != 1 ||
-        layer->shape.kernel_h > MUR_MVE_ROWS || layer->shape.pad_top >= layer->shape.kernel_h ||
-        layer->shape.pad_left >= layer->shape.kernel_w || !is_plain(layer, plain))
-        return 0;
-    for (int32_t i = 0; i < layer->shape.out_c * taps; i++)
-        if (plain->weights[i] == -128)
-            return 0;
-    return 1;
-}
-
-static size_t bytes_of_eight(const mur_conv_s8 *layer)
-{
-    return 2 * sizeof(mur_mve_four) + 8 * (size_t)layer->shape.kernel_h * layer->shape.kernel_w;
+    return s->groups == s->in_c && s->dilation_h == 1 && s->dilation_w == 1 &&
+           s->pad_top < s->kernel_h && s->pad_left < s->kernel_w &&
+           mur_mve_line_of(s).plane * (MUR_MVE_PLANES - 1) <= UINT16_MAX && is_plain(layer, plain);
 }
 
 size_t mur_mve_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)((layer->shape.out_c + 7) / 8) * bytes_of_eight(layer);
+    size_t taps = (size_t)layer->shape.kernel_h * layer->shape.kernel_w;
+
+    return (size_t)layer->shape.out_c * (sizeof(mur_mve_channel) + taps) + MUR_MVE_BYTES;
 }
 
 void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
-    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
-    uint8_t *to = packed;
+    int32_t rows = layer->shape.kernel_h, columns = layer->shape.kernel_w, taps = rows * columns;
+    mur_mve_channel *to = packed;
+    int8_t *weights = (int8_t *)(to + layer->shape.out_c);
 
     memset(packed, 0, mur_mve_depthwise_s8_packed_bytes(layer));
-    for (int32_t first = 0; first < layer->shape.out_c; first += 8, to += bytes_of_eight(layer)) {
-        mur_mve_four fours[2];
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        const int8_t *w = plain->weights + c * taps;
 
-        memset(fours, 0, sizeof(fours));
-        for (int32_t i = 0; i < 8 && first + i < layer->shape.out_c; i++) {
-            const int8_t *w = plain->weights + (first + i) * taps;
-
-            fours[i & 1].bias[i >> 1] = bias_of(layer, plain, first + i, w, taps);
-            fours[i & 1].mul[i >> 1] = plain->mul[first + i];
-            fours[i & 1].shift[i >> 1] = plain->shift[first + i];
-            for (int32_t k = 0; k < taps; k++)
-                to[sizeof(fours) + (size_t)(k * 8 + i)] = (uint8_t)w[k];
-        }
-        memcpy(to, fours, sizeof(fours));
+        to[c] = channel_of(layer, plain, c, w, taps);
+        for (int32_t k = 0; k < taps; k++)
+            weights[c * taps + k % columns * rows + k / columns] = w[k];
     }
 }
 
+/* four windows are read even if a row has fewer, and whole vectors of each */
 size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    if (mur_mve_rows_in_place(layer))
-        return 0;
-    return (size_t)layer->shape.kernel_h * (size_t)mur_mve_row_bytes(layer) + MUR_MVE_BYTES;
+    mur_mve_line line = mur_mve_line_of(&layer->shape);
+    int32_t planes = layer->shape.in_c < MUR_MVE_PLANES ? layer->shape.in_c : MUR_MVE_PLANES;
+    int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.kernel_h : 0;
+
+    return (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
 }
 
 /* ---- matmul ---- */
