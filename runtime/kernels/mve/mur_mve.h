@@ -8,13 +8,19 @@
 #if defined(__ARM_FEATURE_MVE)
 #define MUR_HAVE_MVE 1
 #include <arm_mve.h>
+/* of functions with asm that leaves fewer registers than unoptimized code wants */
+#define MUR_MVE_OPTIMIZED __attribute__((noinline, optimize("O2")))
 #else
 #define MUR_HAVE_MVE 0
+#define MUR_MVE_OPTIMIZED
 #endif
 
 enum { MUR_MVE_BYTES = 16 }; /* of a vector */
-enum { MUR_MVE_PLANES = 8 }; /* channels at a time of a depthwise layer */
-enum { MUR_MVE_SLACK = 16 }; /* rows by which its planes slide before they are moved */
+enum {
+    MUR_MVE_PLANES = 8,   /* channels at a time of a depthwise layer */
+    MUR_MVE_SLACK = 16,   /* rows by which its planes slide before they are moved */
+    MUR_MVE_TOGETHER = 32 /* most outputs of a channel computed together, if of several rows */
+};
 
 /* Packed weights of mur_mve_conv_s8: a mur_mve_channel for each channel, then int8 [channels]
  * [inputs], as in mur_conv_plain; channels of zeros fill up a multiple of four. 16 bytes at the
@@ -55,53 +61,48 @@ typedef struct mur_mve_line {
     int32_t in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride, pad_top, pad_left;
     int32_t in_row, in_step, out_row, out_step; /* elements from row to row, pixel to pixel */
     int32_t multiplier;
-    int32_t width; /* pixels of a row that windows touch */
-    int32_t plane; /* bytes of a channel's plane */
+    int32_t width;    /* pixels of a row that windows touch */
+    int32_t together; /* rows of outputs computed together */
+    int32_t rows;     /* bytes of a column: the rows that they touch */
+    int32_t plane;    /* bytes of a channel's plane */
+    int32_t
+        is_short; /* these columns of a window fit a vector, and no channel gives more than one */
 } mur_mve_line;
+
+static inline int32_t mur_mve_planes(const mur_conv_shape *s)
+{
+    return s->in_c < MUR_MVE_PLANES ? s->in_c : MUR_MVE_PLANES;
+}
 
 static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
 {
-    mur_mve_line line = { s->in_h,
-                          s->in_w,
-                          s->out_h,
-                          s->out_w,
-                          s->kernel_h,
-                          s->kernel_w,
-                          s->stride_h,
-                          s->stride_w,
-                          s->pad_top,
-                          s->pad_left,
-                          s->in_pitch,
-                          s->in_c,
-                          s->out_pitch,
-                          s->out_c,
-                          s->out_c / s->in_c,
-                          0,
-                          0 };
+    int32_t is_column = s->in_w == 1 && s->kernel_w == 1 && s->out_w == 1;
+    mur_mve_line line;
 
-    if (s->in_w == 1 && s->kernel_w == 1 && s->out_w == 1) {
-        mur_mve_line column = { 1,
-                                s->in_h,
-                                1,
-                                s->out_h,
-                                1,
-                                s->kernel_h,
-                                1,
-                                s->stride_h,
-                                0,
-                                s->pad_top,
-                                0,
-                                s->in_pitch,
-                                0,
-                                s->out_pitch,
-                                line.multiplier,
-                                0,
-                                0 };
-
-        line = column;
-    }
+    line.in_h = is_column ? 1 : s->in_h;
+    line.in_w = is_column ? s->in_h : s->in_w;
+    line.out_h = is_column ? 1 : s->out_h;
+    line.out_w = is_column ? s->out_h : s->out_w;
+    line.kernel_h = is_column ? 1 : s->kernel_h;
+    line.kernel_w = is_column ? s->kernel_h : s->kernel_w;
+    line.stride_h = is_column ? 1 : s->stride_h;
+    line.stride = is_column ? s->stride_h : s->stride_w;
+    line.pad_top = is_column ? 0 : s->pad_top;
+    line.pad_left = is_column ? s->pad_top : s->pad_left;
+    line.in_row = s->in_pitch;
+    line.in_step = is_column ? s->in_pitch : s->in_c;
+    line.out_row = s->out_pitch;
+    line.out_step = is_column ? s->out_pitch : s->out_c;
+    line.multiplier = s->out_c / s->in_c;
     line.width = (line.out_w - 1) * line.stride + line.kernel_w;
-    line.plane = line.width * line.kernel_h + (line.out_h > 1 ? MUR_MVE_SLACK : 0);
+    line.together = 1;
+    line.rows = line.kernel_h;
+    line.is_short = line.kernel_h * line.kernel_w <= MUR_MVE_BYTES && line.multiplier == 1;
+    if (line.is_short && s->in_c % 4 == 0)
+        while (line.together < line.out_h && (line.together + 1) * line.out_w <= MUR_MVE_TOGETHER &&
+               (line.rows + line.stride_h) * line.kernel_w <= MUR_MVE_BYTES)
+            line.together++, line.rows += line.stride_h;
+    line.plane = line.width * line.rows + (line.out_h > line.together ? MUR_MVE_SLACK : 0);
     return line;
 }
 
@@ -158,6 +159,18 @@ static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_chan
     /* x - 1 of negative x, rounded halves up, is x rounded halves away from zero */
     return vrshlq_n_s32(vqdmlahq_n_s32(x, x, (int32_t)((uint32_t)channel->shift >> 31)),
                         channel->shift);
+}
+
+/* bytes [4 pixels][4 channels] of up to four pixels, `depth` apart, and up to four channels */
+static inline void mur_mve_store_some(int8_t *out, int32_t depth, int8x16_t y, int32_t pixels,
+                                      int32_t channels)
+{
+    mve_pred16_t some = vctp32q((uint32_t)channels);
+    int8_t bytes[MUR_MVE_BYTES];
+
+    vstrbq_s8(bytes, y);
+    for (int32_t p = 0; p < pixels; p++, out += depth)
+        vstrbq_p_s32(out, vldrbq_s32(bytes + 4 * p), some);
 }
 
 #else

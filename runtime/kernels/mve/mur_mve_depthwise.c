@@ -11,39 +11,232 @@ typedef struct depthwise_job {
     const mur_conv_s8 *layer;
     mur_mve_line line;
     int8_t *planes;
+    int8_t *spread;   /* if windows are short: weights, of a vector each */
     int32_t first;    /* row that is byte 0 of the first column */
     int32_t inputs;   /* channels of the input, up to eight */
     int32_t channels; /* of the output */
+    const struct depthwise_four *fours,
+        *rest;                   /* if windows are short: of rows together, and last */
+    uint16_t at[MUR_MVE_PLANES]; /* where their planes begin */
     const mur_mve_channel *channel;
     const int8_t *w;
 } depthwise_job;
 
 #if MUR_HAVE_MVE
 
-/* a row of pixels, `step` apart, to byte `at` of the columns from x on; or in_zero, if from is NULL
- */
-static void put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, int32_t step,
-                       int32_t count)
+/* `count` pixels, `step` apart, to byte 0 of the columns from x on */
+static inline __attribute__((always_inline)) void
+put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, int32_t step, int32_t count)
 {
-    uint16x8_t at = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)job->line.plane);
-    mve_pred16_t some = vctp16q((uint32_t)job->inputs);
-    int16x8_t zeros = vdupq_n_s16(job->layer->in_zero);
-
-    if (!from)
-        for (; count > 0; count--, x += job->line.kernel_h)
-            vstrbq_scatter_offset_p_s16(x, at, zeros, some);
-    else if (count > 0)
-        __asm__ volatile("vmsr p0, %4\n"
-                         "dls lr, %5\n"
+    if (count > 0)
+        __asm__ volatile("dls lr, %5\n"
                          "1: vpstt\n"
                          "vldrbt.u16 q0, [%1]\n"
                          "vstrbt.16 q0, [%0, %q6]\n"
                          "add %1, %1, %2\n"
                          "add %0, %0, %3\n"
                          "le lr, 1b\n"
-                         : "+r"(x), "+r"(from)
-                         : "r"(step), "r"(job->line.kernel_h), "r"(some), "r"(count), "w"(at)
+                         : "+r"(x), "+l"(from)
+                         : "r"(step), "r"(job->line.rows), "Up"(vctp16q((uint32_t)job->inputs)),
+                           "r"(count), "w"(vldrhq_u16(job->at))
                          : "lr", "q0", "memory");
+}
+
+/* as many of in_zero */
+static inline __attribute__((always_inline)) void put_zeros(const depthwise_job *job, int8_t *x,
+                                                            int32_t count)
+{
+    if (count > 0)
+        __asm__ volatile("dls lr, %3\n"
+                         "1: vpst\n"
+                         "vstrbt.16 %q5, [%0, %q4]\n"
+                         "add %0, %0, %1\n"
+                         "le lr, 1b\n"
+                         : "+r"(x)
+                         : "r"(job->line.rows), "Up"(vctp16q((uint32_t)job->inputs)), "r"(count),
+                           "w"(vldrhq_u16(job->at)), "w"(vdupq_n_s16(job->layer->in_zero))
+                         : "lr", "memory");
+}
+
+/* what asm reads and, of pointers, writes, by these offsets */
+typedef struct depthwise_block {
+    const int8_t *x, *w; /* of the first channel */
+    int32_t steps[3];    /* from window to window */
+    int32_t next;        /* from the fourth window to the next channel's first */
+    const mur_mve_channel *channel;
+    int32_t zero, min, max;
+} depthwise_block;
+
+/* clang-format off */
+/* A channel's outputs of four windows, before zero point and clamp, to vector a; goes on to the
+ * next channel. */
+#define DEPTHWISE_CHANNEL(a) \
+    "vldrb.8 q0, [lr], #16\n" \
+    "vldrb.8 q1, [r12]\n" \
+    "add r12, r12, r8\n" \
+    "vmladav.s8 r0, q0, q1\n" \
+    "vldrb.8 q2, [r12]\n" \
+    "add r12, r12, r9\n" \
+    "vmladav.s8 r2, q0, q2\n" \
+    "vldrb.8 q1, [r12]\n" \
+    "add r12, r12, r10\n" \
+    "vmladav.s8 r4, q0, q1\n" \
+    "vldrb.8 q2, [r12]\n" \
+    "add r12, r12, r11\n" \
+    "vmladav.s8 r6, q0, q2\n" \
+    "vmov " a "[2], " a "[0], r0, r4\n" \
+    "vmov " a "[3], " a "[1], r2, r6\n" \
+    "ldm r5!, {r0, r2, r4}\n" \
+    "vadd.i32 " a ", " a ", r0\n" \
+    "lsr r6, r4, #31\n" \
+    "vqrdmulh.s32 " a ", " a ", r2\n" \
+    "vqdmlah.s32 " a ", " a ", r6\n" \
+    "vrshl.s32 " a ", r4\n"
+
+/* Outputs [4 pixels][4 channels] of windows of a vector each; goes on to the next four channels. */
+static inline __attribute__((always_inline)) int8x16_t run_block(depthwise_block *block)
+{
+    int8x16_t y, b;
+
+    __asm__ volatile(
+        "ldrd r12, lr, [%2]\n"
+        "ldrd r8, r9, [%2, #8]\n"
+        "ldrd r10, r11, [%2, #16]\n"
+        "ldr r5, [%2, #24]\n"
+        DEPTHWISE_CHANNEL("%q0")
+        DEPTHWISE_CHANNEL("%q1")
+        DEPTHWISE_CHANNEL("q3")
+        "vqmovnb.s32 %q0, %q0\n"
+        "vqmovnt.s32 %q0, q3\n"
+        DEPTHWISE_CHANNEL("q3")
+        "vqmovnb.s32 %q1, %q1\n"
+        "strd r12, lr, [%2]\n"
+        "str r5, [%2, #24]\n"
+        "ldrd r0, r2, [%2, #28]\n"
+        "ldr r4, [%2, #36]\n"
+        "vqmovnt.s32 %q1, q3\n"
+        "vdup.8 q2, r2\n"
+        "vqadd.s16 %q0, %q0, r0\n"
+        "vdup.8 q3, r4\n"
+        "vqadd.s16 %q1, %q1, r0\n"
+        "vqmovnb.s16 %q0, %q0\n"
+        "vqmovnt.s16 %q0, %q1\n"
+        "vmax.s8 %q0, %q0, q2\n"
+        "vmin.s8 %q0, %q0, q3\n"
+        : "=&w"(y), "=&w"(b)
+        : "r"(block)
+        : "r0", "r2", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2",
+          "q3", "memory");
+    return y;
+}
+
+#undef DEPTHWISE_CHANNEL
+/* clang-format on */
+
+/* where four windows lie in a plane, and their outputs */
+typedef struct depthwise_four {
+    int32_t x, steps[3], next;
+    uint32_t at[4];
+} depthwise_four;
+
+enum { FOURS = MUR_MVE_TOGETHER / 4 };
+
+/* The outputs of `rows` rows by fours, the last four ending with the last output; of one row the
+ * first four alone. */
+static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *four)
+{
+    int32_t outputs = rows * line->out_w, start = 0;
+
+    do {
+        int32_t at[4];
+
+        for (int32_t i = 0; i < 4; i++) {
+            int32_t output = start + i < outputs ? start + i : outputs - 1;
+            int32_t row = output / line->out_w, column = output - row * line->out_w;
+
+            at[i] = column * line->stride * line->rows + row * line->stride_h;
+            four->at[i] = (uint32_t)(row * line->out_row + column * line->out_step);
+        }
+        for (int32_t i = 0; i < 3; i++)
+            four->steps[i] = at[i + 1] - at[i];
+        four->x = at[0];
+        four->next = line->plane - at[3] + at[0];
+        four++;
+        start = start + 8 > outputs && start + 4 < outputs ? outputs - 4 : start + 4;
+    } while (rows > 1 && start < outputs);
+}
+
+static inline void store_block(int8_t *out, uint32x4_t at, int8x16_t y, int32_t aligned)
+{
+    int32x4_t x = vreinterpretq_s32_s8(y);
+
+    if (aligned) {
+        vstrwq_scatter_offset_s32((int32_t *)(void *)out, at, x);
+        return;
+    }
+    vstrbq_scatter_offset_s32(out, at, x);
+    vstrbq_scatter_offset_s32(out + 1, at, vshrq_n_s32(x, 8));
+    vstrbq_scatter_offset_s32(out + 2, at, vshrq_n_s32(x, 16));
+    vstrbq_scatter_offset_s32(out + 3, at, vshrq_n_s32(x, 24));
+}
+
+/* Channels by fours of `rows` rows of short windows, whose first begins with row `top`; returns how
+ * many. */
+static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const depthwise_four *four,
+                                            int32_t rows, int32_t top, int8_t *out)
+{
+    const mur_mve_line *line = &job->line;
+    const mur_output_s8 *to = &job->layer->output;
+    int32_t outputs = rows * line->out_w, channels = job->channels;
+    int32_t odd = outputs > 4 && outputs % 4 > 0 ? outputs % 4 : 4;
+    int32_t aligned =
+        (((uint32_t)line->out_row | (uint32_t)line->out_step | (uintptr_t)out) & 3) == 0;
+    depthwise_block block = { NULL, NULL, { 0 }, 0, NULL, to->zero, to->min, to->max };
+    const int8_t *x = job->planes + top - job->first;
+
+    if (channels < 4)
+        return 0;
+    for (int32_t left = (outputs + 3) / 4; left > 0; left--) {
+        uint32x4_t at = vldrwq_u32(four->at);
+
+        block.x = x + four->x;
+        block.w = job->spread;
+        block.steps[0] = four->steps[0];
+        block.steps[1] = four->steps[1];
+        block.steps[2] = four->steps[2];
+        block.next = four->next;
+        block.channel = job->channel;
+        for (int32_t c = 0; c + 4 <= channels; c += 4)
+            store_block(out + c, at, run_block(&block), aligned);
+        if (rows > 1) {
+            four++;
+        } else {
+            x += odd * line->stride * line->rows;
+            out += odd * line->out_step;
+            odd = 4;
+        }
+    }
+    return channels & ~3;
+}
+
+/* the group's weights, to column by column of the planes' rows */
+static void spread_weights(const depthwise_job *job)
+{
+    const mur_mve_line *line = &job->line;
+    int32_t taps = line->kernel_h * line->kernel_w;
+    uint8_t at[MUR_MVE_BYTES];
+    uint32_t some = 0;
+
+    for (int32_t i = 0; i < MUR_MVE_BYTES; i++) {
+        int32_t column = i / line->rows, row = i - column * line->rows;
+        int32_t is_tap = row < line->kernel_h && column < line->kernel_w;
+
+        at[i] = (uint8_t)(is_tap ? column * line->kernel_h + row : 0);
+        some |= (uint32_t)is_tap << i;
+    }
+    for (int32_t c = 0; c < job->channels; c++)
+        vstrbq_s8(job->spread + c * MUR_MVE_BYTES,
+                  vldrbq_gather_offset_z_s8(job->w + c * taps, vldrbq_u8(at), (mve_pred16_t)some));
 }
 
 /* a row of one channel */
@@ -74,7 +267,7 @@ store_four(const depthwise_row *row, int32_t a, int32_t b, int32_t c, int32_t d,
     vstrbq_scatter_offset_p_s32(out, row->at, sums, row->some);
 }
 
-/* windows of one, two or four vectors, weights in registers; inlined for constant steps */
+/* windows of two or four vectors, weights in registers */
 static inline __attribute__((always_inline)) void run_short(const depthwise_row *r, int8_t *out,
                                                             int32_t vectors, int32_t step)
 {
@@ -129,11 +322,7 @@ static void run_long(const depthwise_row *row, int8_t *out, int32_t step)
 
 static void run_row(const depthwise_row *row, int8_t *out, int32_t step)
 {
-    if (row->steps == 1 && step == 3)
-        run_short(row, out, 1, 3);
-    else if (row->steps == 1)
-        run_short(row, out, 1, step);
-    else if (row->steps == 2)
+    if (row->steps == 2)
         run_short(row, out, 2, step);
     else if (row->steps == 4)
         run_short(row, out, 4, step);
@@ -141,14 +330,21 @@ static void run_row(const depthwise_row *row, int8_t *out, int32_t step)
         run_long(row, out, step);
 }
 
-/* the row of windows that begins with row `top`, of all channels */
-static void run_channels(const depthwise_job *job, int32_t top, int8_t *out)
+/* `rows` rows of windows, of which the first begins with row `top`, of all channels */
+static void run_channels(const depthwise_job *job, const depthwise_four *four, int32_t rows,
+                         int32_t top, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->kernel_h;
+    int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->rows;
     int32_t odd = line->out_w > 4 && line->out_w % 4 > 0 ? line->out_w % 4 : 4;
+    int32_t c = 0;
     depthwise_row row;
 
+    if (line->is_short) {
+        c = run_blocks(job, four, rows, top, out);
+        if (c == job->channels)
+            return;
+    }
     row.to = &job->layer->output;
     row.at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->out_step);
     row.some = vctp32q((uint32_t)line->out_w);
@@ -157,7 +353,7 @@ static void run_channels(const depthwise_job *job, int32_t top, int8_t *out)
     row.fours = (line->out_w + 3) / 4;
     row.next = odd * step, row.next_out = odd * line->out_step;
     row.after = 4 * step, row.after_out = 4 * line->out_step;
-    for (int32_t c = 0; c < job->channels; c++) {
+    for (; c < job->channels; c++) {
         row.x = job->planes + c / line->multiplier * line->plane + top - job->first;
         row.w = job->w + c * taps;
         row.channel = job->channel[c];
@@ -172,45 +368,75 @@ static void put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, 
 {
     for (int32_t i = 0; i < count; i++)
         for (int32_t c = 0; c < job->inputs; c++)
-            x[c * job->line.plane + i * job->line.kernel_h] =
-                from ? from[i * step + c] : job->layer->in_zero;
+            x[job->at[c] + i * job->line.rows] = from[i * step + c];
 }
 
-static void run_channels(const depthwise_job *job, int32_t top, int8_t *out)
+static void put_zeros(const depthwise_job *job, int8_t *x, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t c = 0; c < job->inputs; c++)
+            x[job->at[c] + i * job->line.rows] = job->layer->in_zero;
+}
+
+static void run_row(const depthwise_job *job, int32_t top, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t taps = line->kernel_h * line->kernel_w;
+    int32_t rows = line->kernel_h, taps = rows * line->kernel_w;
 
     for (int32_t c = 0; c < job->channels; c++)
         for (int32_t i = 0; i < line->out_w; i++) {
             const int8_t *x = job->planes + c / line->multiplier * line->plane + top - job->first +
-                              i * line->stride * line->kernel_h;
+                              i * line->stride * line->rows;
             int32_t sum = job->channel[c].bias;
 
             for (int32_t k = 0; k < taps; k++)
-                sum += x[k] * job->w[c * taps + k];
+                sum += x[k / rows * line->rows + k % rows] * job->w[c * taps + k];
             out[i * line->out_step + c] =
                 mur_requant(sum, job->channel[c].mul, job->channel[c].shift, &job->layer->output);
         }
 }
 
+typedef struct depthwise_four {
+    int32_t unused;
+} depthwise_four;
+
+enum { FOURS = 1 };
+
+static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *four)
+{
+    (void)line, (void)rows, (void)four;
+}
+
+static void spread_weights(const depthwise_job *job)
+{
+    (void)job;
+}
+
+static void run_channels(const depthwise_job *job, const depthwise_four *four, int32_t rows,
+                         int32_t top, int8_t *out)
+{
+    (void)four;
+    for (int32_t i = 0; i < rows; i++)
+        run_row(job, top + i * job->line.stride_h, out + i * job->line.out_row);
+}
+
 #endif
 
 /* row n of the input, with its borders */
-static void put_row(const depthwise_job *job, const int8_t *in, int32_t n)
+static MUR_MVE_OPTIMIZED void put_row(const depthwise_job *job, const int8_t *in, int32_t n)
 {
     const mur_mve_line *line = &job->line;
-    int32_t inside = mur_clamp(line->in_w, 0, line->width - line->pad_left);
+    int32_t before = line->pad_left;
+    int32_t inside = mur_clamp(line->in_w, 0, line->width - before);
     int8_t *x = job->planes + n - job->first;
 
-    if (n < 0 || n >= line->in_h) {
-        put_pixels(job, x, NULL, 0, line->width);
-        return;
-    }
-    put_pixels(job, x, NULL, 0, line->pad_left);
-    x += line->pad_left * line->kernel_h;
-    put_pixels(job, x, in + n * line->in_row, line->in_step, inside);
-    put_pixels(job, x + inside * line->kernel_h, NULL, 0, line->width - line->pad_left - inside);
+    if (n < 0 || n >= line->in_h)
+        before = line->width, inside = 0;
+    put_zeros(job, x, before);
+    x += before * line->rows;
+    if (inside > 0)
+        put_pixels(job, x, in + n * line->in_row, line->in_step, inside);
+    put_zeros(job, x + inside * line->rows, line->width - before - inside);
 }
 
 /* rows from `top` on come first in the planes */
@@ -219,7 +445,7 @@ static void move_planes(depthwise_job *job, int32_t top)
     for (int32_t c = 0; c < job->inputs; c++) {
         int8_t *plane = job->planes + c * job->line.plane;
 
-        mur_mve_copy(plane, plane + top - job->first, job->line.width * job->line.kernel_h);
+        mur_mve_copy(plane, plane + top - job->first, job->line.width * job->line.rows);
     }
     job->first = top;
 }
@@ -228,32 +454,49 @@ static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
     int32_t copied = -line->pad_top; /* rows before */
+    int32_t rows = line->together;
 
     job->first = copied;
-    for (int32_t y = 0; y < line->out_h; y++, out += line->out_row) {
-        int32_t top = y * line->stride_h - line->pad_top;
+    for (int32_t y = 0; y < line->out_h; y += rows, out += rows * line->out_row) {
+        int32_t top = y * line->stride_h - line->pad_top, left = line->out_h - y;
+        int32_t last = top + ((rows < left ? rows : left) - 1) * line->stride_h + line->kernel_h;
 
         if (top - job->first > MUR_MVE_SLACK)
             move_planes(job, top);
-        for (copied = copied < top ? top : copied; copied < top + line->kernel_h; copied++)
+        for (copied = copied < top ? top : copied; copied < last; copied++)
             put_row(job, in, copied);
-        run_channels(job, top, out);
+        if (rows <= left)
+            run_channels(job, job->fours, rows, top, out);
+        else
+            run_channels(job, job->rest, left, top, out);
     }
 }
 
 void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     int32_t channels = layer->shape.in_c, taps = layer->shape.kernel_h * layer->shape.kernel_w;
+    depthwise_four fours[2][FOURS];
     depthwise_job job;
 
     job.layer = layer;
     job.line = mur_mve_line_of(&layer->shape);
     job.planes = scratch;
+    for (int32_t i = 0; i < MUR_MVE_PLANES; i++)
+        job.at[i] = (uint16_t)(i * job.line.plane);
     job.channel = layer->packed;
     job.w = (const int8_t *)(job.channel + layer->shape.out_c);
+    job.spread = job.planes + mur_mve_planes(&layer->shape) * job.line.plane + MUR_MVE_BYTES;
+    job.fours = fours[0];
+    job.rest = fours[1];
+    if (job.line.is_short) {
+        place_fours(&job.line, job.line.together, fours[0]);
+        place_fours(&job.line, 1 + (job.line.out_h - 1) % job.line.together, fours[1]);
+    }
     for (; channels > 0; channels -= job.inputs, in += job.inputs, out += job.channels) {
         job.inputs = channels < MUR_MVE_PLANES ? channels : MUR_MVE_PLANES;
         job.channels = job.inputs * job.line.multiplier;
+        if (job.line.is_short)
+            spread_weights(&job);
         run_rows(&job, in, out);
         job.channel += job.channels;
         job.w += job.channels * taps;

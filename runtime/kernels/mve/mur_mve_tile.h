@@ -155,18 +155,6 @@ static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_
 #undef MUR_MVE_BLOCK_SUMS
 /* clang-format on */
 
-/* bytes [4 pixels][4 channels] of up to four pixels, `depth` apart, and up to four channels */
-static inline void mur_mve_store_some(int8_t *out, int32_t depth, int8x16_t y, int32_t pixels,
-                                      int32_t channels)
-{
-    mve_pred16_t some = vctp32q((uint32_t)channels);
-    int8_t bytes[MUR_MVE_BYTES];
-
-    vstrbq_s8(bytes, y);
-    for (int32_t p = 0; p < pixels; p++, out += depth)
-        vstrbq_p_s32(out, vldrbq_s32(bytes + 4 * p), some);
-}
-
 /* Sums of four channels, without their biases, over the blocks of one pixel at x. */
 static inline __attribute__((always_inline)) int32x4_t
 mur_mve_sum_four(const int8_t *x, int32_t blocks, const int8_t *w, int32_t inputs)
@@ -202,9 +190,9 @@ mur_mve_sum_four(const int8_t *x, int32_t blocks, const int8_t *w, int32_t input
 
 /* `channels` outputs of the pixel of a tile that begins at x, with weights of `inputs` each from w
  * on */
-static __attribute__((noinline, optimize("O2"))) void
-mur_mve_run_pixel(const mur_conv_s8 *layer, const int8_t *x, int32_t inputs,
-                  const mur_mve_channel *channel, const int8_t *w, int32_t channels, int8_t *out)
+static MUR_MVE_OPTIMIZED void mur_mve_run_pixel(const mur_conv_s8 *layer, const int8_t *x,
+                                                int32_t inputs, const mur_mve_channel *channel,
+                                                const int8_t *w, int32_t channels, int8_t *out)
 {
     mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
     int32_t blocks = mur_mve_padded(inputs) / MUR_MVE_BYTES;
@@ -239,16 +227,17 @@ mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile, int32_t inputs,
                         layer->output.min,
                         layer->output.max };
     uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)depth);
+    mve_pred16_t some = vctp32q((uint32_t)pixels);
 
     if (pixels <= 2) {
         for (; pixels > 0; pixels--, tile += MUR_MVE_BYTES, out += depth)
             mur_mve_run_pixel(layer, tile, inputs, channel, w, channels, out);
         return;
     }
-    if (pixels == MUR_MVE_PIXELS && (((uintptr_t)out | (uintptr_t)depth) & 3) == 0)
+    if ((((uintptr_t)out | (uintptr_t)depth) & 3) == 0)
         for (; channels >= 4; channels -= 4, out += 4)
-            vstrwq_scatter_offset_s32((int32_t *)(void *)out, at,
-                                      vreinterpretq_s32_s8(mur_mve_run_four(&run)));
+            vstrwq_scatter_offset_p_s32((int32_t *)(void *)out, at,
+                                        vreinterpretq_s32_s8(mur_mve_run_four(&run)), some);
     for (; channels > 0; channels -= 4, out += 4)
         mur_mve_store_some(out, depth, mur_mve_run_four(&run), pixels, channels);
 }

@@ -181,9 +181,11 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     mur_mve_line line = mur_mve_line_of(&layer->shape);
-    int32_t planes = layer->shape.in_c < MUR_MVE_PLANES ? layer->shape.in_c : MUR_MVE_PLANES;
-    int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.kernel_h : 0;
+    int32_t planes = mur_mve_planes(&layer->shape);
+    int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.rows : 0;
 
+    if (line.is_short)
+        behind += planes * MUR_MVE_BYTES; /* weights, of a vector each */
     return (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
 }
 
