@@ -26,7 +26,7 @@ _muc() {
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --color --help" ;;
     train) options="--output --force --seed --window --data --cases --held-out --steps --batch --rate --least-rate --warm-up --decay --clip --prompt-loss --every --vocab --prune --resume --tokenizer --threads --format --table --json --color --help" ;;
     report) options="--output --input --qemu --cycles --machine --compare --trace --position --call --format --table --json --color --help" ;;
-    sweep) options="--output --shard --threads --format --table --json --color --help" ;;
+    sweep) options="--output --shard --progress --threads --format --table --json --color --help" ;;
     inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --color --help" ;;
     dis) options="--position --call --color --help" ;;
     as) options="--output --color --help" ;;

@@ -1,5 +1,5 @@
-/* verify_count.c - what mur_verify takes of the CPU for a program too large for the boards: of its file
- * only the words that the verifier reads are linked in, which bench/clock/count writes to
+/* verify_count.c - what mur_verify takes of the CPU for a program too large for the boards: of its
+ * file only the words that the verifier reads are linked in, which bench/clock/count writes to
  * program_words.h, with the sizes of the read-only regions.
  */
 #include "markers.h"
