@@ -51,20 +51,10 @@ static inline int all_reached(const mur_run_state *run, const mur_hal *hal, uint
 
         if (!reached(hal, token->engine, token->count))
             return 0;
+        mask &= mask - 1;
         *pending ^= bit;
-        mask ^= bit;
     } while (mask != 0);
     return 1;
-}
-
-static inline int leaves_region(const mur_program *program, const uint32_t *words)
-{
-    uint32_t region = FIELD(words, LD, region), off = words[WORD_LD_off], bytes;
-
-    if (region >= MUR_REGIONS)
-        return 1;
-    bytes = program->region_bytes[region];
-    return off > bytes || words[WORD_LD_len] > bytes - off;
 }
 
 static inline const uint32_t *at_bytes(const uint32_t *words, uint32_t bytes)
@@ -72,12 +62,22 @@ static inline const uint32_t *at_bytes(const uint32_t *words, uint32_t bytes)
     return (const uint32_t *)(const void *)((const uint8_t *)words + bytes);
 }
 
-/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in `out`.
- * Slots and words are counted in bytes, as an address is. */
-static inline void patch(const uint32_t *slot, const uint32_t *words, const uint32_t *at,
-                         const uint32_t *end, uint32_t *out)
+static inline int leaves_region(const mur_program *program, const uint32_t *words)
 {
-    uint32_t count = (uint32_t)(at - words);
+    uint32_t at = words[WORD_LD_region] >> (SHIFT_LD_region - 2), off = words[WORD_LD_off], bytes;
+
+    if ((at & 4 * MUR_REGIONS) != 0)
+        return 1;
+    bytes = *at_bytes(program->region_bytes, at & 4 * (MUR_REGIONS - 1));
+    return off > bytes || words[WORD_LD_len] > bytes - off;
+}
+
+/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in
+ * run->patched. Slots are counted in bytes, as an address is. */
+static inline void patch(mur_run_state *run, const uint32_t *words, const uint32_t *at,
+                         const uint32_t *end)
+{
+    uint32_t count = (uint32_t)(at - words), *out = run->patched;
 
     out[0] = words[0], out[1] = words[1], out[2] = words[2], out[3] = words[3];
     if (count > 4)
@@ -90,10 +90,9 @@ static inline void patch(const uint32_t *slot, const uint32_t *words, const uint
         out[7] = words[7];
     do {
         uint32_t p = *at++;
-        const uint32_t *value = at_bytes(slot, p & 63u << MUR_SHIFT_PATCH_slot);
-        uint32_t *to = out + MUR_CODE_GET(p, PATCH, word);
+        const uint32_t *value = at_bytes(run->slot, p & 63u << MUR_SHIFT_PATCH_slot);
 
-        *to += *value << MUR_CODE_GET(p, PATCH, shift);
+        run->patched[MUR_CODE_GET(p, PATCH, word)] += *value << MUR_CODE_GET(p, PATCH, shift);
     } while (at != end);
 }
 
@@ -225,7 +224,7 @@ static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uin
         !all_reached(run, hal, mask, pending))
         return MUR_YIELD;
     if (patches != 0) {
-        patch(run->slot, words, end, end + patches, patched);
+        patch(run, words, end, end + patches);
         words = patched;
         end += patches;
     }

@@ -590,7 +590,7 @@ mur_status mur_verify(mur_program *program, mur_verifier *v)
     refusal found = 0;
 
     program->steps = 0;
-    memset(v, 0, sizeof(*v));
+    memset(v, 0, offsetof(mur_verifier, loops)); /* what follows is written before it is read */
     v->program = program;
     v->effort = MUR_EFFORT;
     for (uint32_t i = 0; i < sizeof(constants); i++)

@@ -3,7 +3,8 @@
  * 1. collect: walks the template. Every expression that an instruction needs becomes a value: its
  *    operands are values first. A value lives in the shallowest scope (body of a For, or the whole)
  *    that has all loop variables it depends on, and is evaluated before the first item of that
- *    scope that needs it. Equal expressions of one scope are one value.
+ *    scope that needs it; or, if that is in a body that runs at most once, there. Equal expressions
+ *    of one scope are one value.
  * 2. line up: scopes and values become one list of steps.
  * 3. allocate: linear scan over the steps. The verifier frees a slot written in a scope when the
  *    scope ends, not before, so a slot is only handed on within its scope.
@@ -126,6 +127,17 @@ static uint32_t home_of(const flattening *f, muc_expr e, uint32_t at)
     return at;
 }
 
+/* The deepest scope from `home` to `at` that is entered no more often than `home`. */
+static uint32_t rare_home(const flattening *f, uint32_t home, uint32_t at)
+{
+    uint32_t deepest = at;
+
+    for (; at != home; at = f->scopes[at].parent)
+        if (f->scopes[at].loop->most > 1)
+            deepest = f->scopes[at].parent;
+    return deepest;
+}
+
 /* the item of scope `home` that item `item` of scope `at` is, or is part of */
 static uint32_t item_in(const flattening *f, uint32_t home, uint32_t at, uint32_t item)
 {
@@ -232,9 +244,13 @@ static muc_status collect_operator(flattening *f, muc_expr e, uint32_t at, uint3
     if (lookup && !f->options.no_fusion)
         v.expr = node.operands[0];
     v.scope = home_of(f, e, at);
-    v.item = item_in(f, v.scope, at, item);
     found = find_value(f, &v);
     if (found == NO_VALUE) {
+        v.scope = rare_home(f, v.scope, at);
+        found = find_value(f, &v);
+    }
+    if (found == NO_VALUE) {
+        v.item = item_in(f, v.scope, at, item);
         for (uint32_t i = 0; i < MUC_COUNT(node.operands); i++)
             if (node.operands[i] != MUC_EXPR_NONE)
                 MUC_TRY(collect_operand(f, node.operands[i], i == 1 && node.op != MUC_EXPR_SEL,

@@ -461,12 +461,12 @@ static void lower_attention_norm(lowering *lo)
                              times(lo, lo->m, row));
 }
 
-/* a load of a kv head; the MIN changes nothing: there is one */
+/* a load of a kv head */
 static void load_of_head(lowering *lo, next_load *load, muc_expr head, uint32_t buffer)
 {
     muc_expr here = lo->head;
 
-    lo->head = at_most(lo, head, num(lo, (uint64_t)lo->y->own_layers * lo->y->kv_heads - 1));
+    lo->head = head;
     load(lo, buffer);
     lo->head = here;
 }
@@ -529,13 +529,12 @@ static void load_after_layer(lowering *lo, uint32_t buffer)
     }
 }
 
-/* the first chunk of gate of the next pass; the MIN changes nothing: there is one */
+/* the first chunk of gate of the next pass */
 static void load_next_gate(lowering *lo, uint32_t buffer)
 {
     muc_expr pass = lo->pass;
 
-    lo->pass = at_most(lo, add_num(lo, pass, 1),
-                       num(lo, (uint64_t)lo->y->own_layers * lo->y->ffn_parts - 1));
+    lo->pass = add_num(lo, pass, 1);
     load_first_gate(lo, buffer);
     lo->pass = pass;
 }

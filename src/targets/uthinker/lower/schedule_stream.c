@@ -1,6 +1,9 @@
 /* schedule_stream.c - the loads and products of a matrix in chunks, by turns in W0 and W1. */
 #include "targets/uthinker/lower/schedule_stream.h"
 
+/* of chunks in the body of a loop: what is made of its variable is made once for all of them */
+enum { PAIRS_OF_A_ROUND = 4 };
+
 /* the number of the stream at hand among those of its kind */
 static muc_expr stream_of(lowering *lo, muc_matrix_kind kind)
 {
@@ -132,13 +135,18 @@ void muc_schedule_stream(lowering *lo, const chunk_stream *s)
 {
     uint32_t a = lo->buffer, b = 1 - a, pairs = (s->chunks - 1) / 2;
     uint32_t written_out = 2 * pairs <= MUC_MOST_WRITTEN_OUT ? pairs : s->apart;
-    muc_expr pair;
+    uint32_t rounds = (pairs - written_out) / PAIRS_OF_A_ROUND;
+    muc_expr round;
 
     muc_schedule_begin_stage(lo);
+    written_out = pairs - PAIRS_OF_A_ROUND * rounds;
     for (uint32_t i = 0; i < written_out; i++)
         run_pair(lo, s, numbered_const(lo, 2 * i), a);
-    if (muc_schedule_begin_for(lo, s->variable, num(lo, pairs - written_out), &pair)) {
-        run_pair(lo, s, (numbered){ times(lo, pair, 2), 2 * written_out }, a);
+    if (muc_schedule_begin_for(lo, s->variable, num(lo, rounds), &round)) {
+        for (uint32_t i = 0; i < PAIRS_OF_A_ROUND; i++)
+            run_pair(lo, s,
+                     (numbered){ times(lo, round, 2 * PAIRS_OF_A_ROUND), 2 * (written_out + i) },
+                     a);
         muc_ir_end_for(&lo->ir);
     }
     if (s->chunks % 2) {

@@ -452,13 +452,14 @@ static muc_status place_sequence(muc_context *ctx, const muc_uthinker_model *mod
     return MUC_OK;
 }
 
-/* fills a streamed kind's table; *end grows to what interval analysis sees of it */
+/* Fills a streamed kind's table; *end grows to what interval analysis sees of it: the load of what
+ * would follow the last chunk, too, of 0 bytes at the end. */
 static muc_status make_table(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
                              muc_matrix_kind kind, muc_uthinker_layout *layout, uint64_t *end)
 {
     muc_uthinker_matrix *matrix = &layout->matrix[kind];
     muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
-    uint64_t count = product(product(shape.count, matrix->streams), matrix->chunks) + 1;
+    uint64_t count = product(product(shape.count, matrix->streams), matrix->chunks) + 2;
     uint32_t offset = matrix->offset + 4 * (matrix->tiles + 1), at = 0, *data;
 
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, count, &data));
@@ -471,16 +472,18 @@ static muc_status make_table(muc_context *ctx, muc_arena *arena, const muc_uthin
                                                                s * matrix->n + c * matrix->chunk);
         offset += muc_layout_blocks_before(&layout->machine, weight, shape.k, shape.n);
     }
-    data[at] = offset;
+    data[at] = data[at + 1] = offset;
     for (uint32_t i = 0; i < at; i++) {
         uint32_t *most =
             i % matrix->chunks + 1 < matrix->chunks ? &matrix->most : &matrix->most_last;
 
         *most = (uint32_t)larger(*most, data[i + 1] - data[i]);
     }
-    *end = larger(*end, data[at - 1] + larger(matrix->most, matrix->most_last));
+    if (kind == MUC_MATRIX_V && !layout->whole_norms) /* of which nothing is loaded ahead */
+        at--;
+    *end = larger(*end, data[at] + larger(matrix->most, matrix->most_last));
     matrix->table = layout->table_count++;
-    matrix->table_count = at + 1;
+    matrix->table_count = (uint32_t)count;
     matrix->table_data = data;
     return MUC_OK;
 }
