@@ -3,6 +3,7 @@
  *
  * test_mutants [mutants [seed]]: 120,000 of a fixed seed by default, one in six of a compiled
  * model.
+ * test_mutants --seeds: writes the hand-made programs to fuzz/corpus/program, where they are seeds.
  */
 #include "program_fixture.h"
 #include "program_machine.h"
@@ -140,16 +141,17 @@ static void make_base(base *out, const char *name, const uint8_t *bytes, size_t 
     out->head = (uint32_t)(program.section[MUR_SECTION_WGTS] - bytes);
 }
 
+static const uint32_t chunks[] = { 0,    300,  620,  1000, 1700, 2000, 2500,
+                                   2600, 2900, 3100, 3500, 3600, 3700, 4000 };
+
 static void make_hand_made(uint32_t which)
 {
-    static const uint32_t chunks[] = { 0,    300,  620,  1000, 1700, 2000, 2500,
-                                       2600, 2900, 3100, 3500, 3600, 3700, 4000 };
     hand_program *f = &hand_made[which];
 
     fixture_init(f);
     f->meta.context = which == 1 ? 200 : 56;
     f->wgts_bytes = 4800; /* the largest offset and the largest length, each taken alone */
-    fixture_table(f, 14, chunks);
+    fixture_table(f, sizeof(chunks) / sizeof(chunks[0]), chunks);
     fixture_entry(f, 1, which == 2 ? 8 : 7, programs[which]);
     fixture_entry(f, 1, 1, programs[which]);
     CHECK_EQ(fixture_build(f), MUR_OK);
@@ -302,14 +304,73 @@ static void the_board_reports_what_an_unverified_program_does(void **state)
     }
 }
 
+/* ---- seeds of fuzz_program ---- */
+
+static const char *const seed_files[HAND_MADE] = { "fuzz/corpus/program/layer.code",
+                                                   "fuzz/corpus/program/attention.code",
+                                                   "fuzz/corpus/program/stream.code" };
+
+/* Bytes as fuzz/fuzz_program.c takes them: the first entry of a hand-made program. */
+static size_t seed_of(uint32_t which, uint8_t *out)
+{
+    const hand_program *f = &hand_made[which];
+    const mur_entr *entry = &f->entries[0];
+
+    out[0] = (uint8_t)entry->min_m;
+    out[1] = (uint8_t)entry->max_m;
+    out[2] = (uint8_t)f->meta.context;
+    out[3] = sizeof(chunks) / sizeof(chunks[0]);
+    memcpy(out + 4, chunks, sizeof(chunks));
+    memcpy(out + 4 + sizeof(chunks), f->code + entry->start, 4 * (size_t)entry->words);
+    return 4 + sizeof(chunks) + 4 * (size_t)entry->words;
+}
+
+static int write_seeds(void)
+{
+    static uint8_t bytes[4 * FIXTURE_WORDS];
+
+    for (uint32_t which = 0; which < HAND_MADE; which++) {
+        size_t size;
+        FILE *file;
+
+        make_hand_made(which);
+        size = seed_of(which, bytes);
+        file = fopen(seed_files[which], "wb");
+        if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* else the fuzzer starts from programs that are refused at once */
+static void seeds_are_these_programs(void **state)
+{
+    static uint8_t bytes[4 * FIXTURE_WORDS], found[4 * FIXTURE_WORDS];
+
+    (void)state;
+    for (uint32_t which = 0; which < HAND_MADE; which++) {
+        size_t size = seed_of(which, bytes);
+        FILE *file = fopen(seed_files[which], "rb");
+
+        assert_non_null(file);
+        CHECK_EQ(fread(found, 1, sizeof(found), file), size);
+        fclose(file);
+        if (memcmp(found, bytes, size) != 0)
+            fail_msg("%s is another program: build/tests/test_mutants --seeds", seed_files[which]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_accepted_mutant_misbehaves),
+        cmocka_unit_test(seeds_are_these_programs),
         cmocka_unit_test(no_accepted_mutant_of_a_compiled_model_misbehaves),
         cmocka_unit_test(the_board_reports_what_an_unverified_program_does),
     };
 
+    if (argc == 2 && strcmp(argv[1], "--seeds") == 0)
+        return write_seeds();
     if (brief())
         mutants /= 2;
     if (argc > 1)
