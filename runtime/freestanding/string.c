@@ -15,12 +15,21 @@ void *memcpy(void *restrict to, const void *restrict from, size_t count)
     uint8_t *t = to;
     const uint8_t *f = from;
 
-    if (aligned(t, f))
-        for (; count >= sizeof(uint32_t); count -= sizeof(uint32_t)) {
-            *(uint32_t *)(void *)t = *(const uint32_t *)(const void *)f;
-            t += sizeof(uint32_t);
-            f += sizeof(uint32_t);
+    if (aligned(t, f)) {
+        uint32_t *to_word = (uint32_t *)(void *)t;
+        const uint32_t *from_word = (const uint32_t *)(const void *)f;
+
+        for (; count >= 4 * sizeof(uint32_t); count -= 4 * sizeof(uint32_t)) {
+            to_word[0] = from_word[0], to_word[1] = from_word[1];
+            to_word[2] = from_word[2], to_word[3] = from_word[3];
+            to_word += 4;
+            from_word += 4;
         }
+        for (; count >= sizeof(uint32_t); count -= sizeof(uint32_t))
+            *to_word++ = *from_word++;
+        t = (uint8_t *)to_word;
+        f = (const uint8_t *)from_word;
+    }
     while (count-- != 0)
         *t++ = *f++;
     return to;
