@@ -201,7 +201,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     open_scene(&s);
     CHECK_FAILS(s.ctx, MUC_USAGE, "no 'cb2'; expected int8 or bd4",
                 compile(&s, s.tiny, NULL, "cb2"));
-    CHECK_FAILS(s.ctx, MUC_USAGE, "stm32f746", compile(&s, s.tiny, "z80", NULL));
+    CHECK_FAILS(s.ctx, MUC_USAGE, "esp32c3", compile(&s, s.tiny, "z80", NULL));
     CHECK_EQ(access(s.folder, F_OK), -1);
     close_scene(&s);
 }
