@@ -35,13 +35,14 @@ static muc_status new_chunk(muc_context *ctx, muc_arena *arena, size_t bytes)
     return MUC_OK;
 }
 
-muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, size_t count, size_t size, void **out)
+muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, uint64_t count, size_t size,
+                         void **out)
 {
     size_t bytes;
 
     if (size != 0 && count > (SIZE_MAX / 2) / size)
         return muc_fail_nomem(ctx, "arena", SIZE_MAX);
-    bytes = (count * size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    bytes = ((size_t)count * size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     if (!arena->chunks || arena->chunks->size - arena->chunks->used < bytes)
         MUC_TRY(new_chunk(ctx, arena, bytes));
     *out = (char *)arena->chunks + header_bytes() + arena->chunks->used;

@@ -12,7 +12,8 @@ typedef struct muc_arena {
 } muc_arena;
 
 /* Zeroed memory aligned to 16 bytes, alive until muc_arena_free. count*size is checked. */
-muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, size_t count, size_t size, void **out);
+muc_status muc_arena_new(muc_context *ctx, muc_arena *arena, uint64_t count, size_t size,
+                         void **out);
 #define MUC_ARENA_NEW(ctx, arena, count, out) \
     muc_arena_new((ctx), (arena), (count), sizeof(**(out)), (void **)(out))
 /* A NUL-terminated copy of length bytes. */

@@ -153,8 +153,10 @@ bool muc_temporary_exchange(const char *temporary, const char *path)
     bool done;
 
     pthread_mutex_lock(&lock);
+#ifdef RENAME_EXCHANGE
     done = renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_EXCHANGE) == 0;
     if (!done && (errno == ENOSYS || errno == EINVAL))
+#endif
         done = exchange_by_renames(temporary, path);
     pthread_mutex_unlock(&lock);
     return done;

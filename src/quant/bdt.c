@@ -340,11 +340,11 @@ static muc_status read_entries(reading *r)
     return check_zeros(r, end, r->table);
 }
 
-static int compare_names(const void *a, const void *b, void *bdt)
+static int compare_names(const void *a, const void *b)
 {
-    const muc_bdt_entry *entries = ((const muc_bdt *)bdt)->entries;
+    const muc_bdt_entry *const *x = a, *const *y = b;
 
-    return strcmp(entries[*(const uint32_t *)a].name, entries[*(const uint32_t *)b].name);
+    return strcmp((*x)->name, (*y)->name);
 }
 
 static muc_status sort_names(reading *r)
@@ -353,12 +353,12 @@ static muc_status sort_names(reading *r)
 
     MUC_TRY(MUC_ARENA_NEW(r->ctx, &bdt->arena, bdt->count, &bdt->by_name));
     for (uint32_t i = 0; i < bdt->count; i++)
-        bdt->by_name[i] = i;
-    qsort_r(bdt->by_name, bdt->count, sizeof(*bdt->by_name), compare_names, bdt);
+        bdt->by_name[i] = &bdt->entries[i];
+    qsort(bdt->by_name, bdt->count, sizeof(*bdt->by_name), compare_names);
     for (uint32_t i = 1; i < bdt->count; i++)
-        if (compare_names(&bdt->by_name[i - 1], &bdt->by_name[i], bdt) == 0)
+        if (compare_names(&bdt->by_name[i - 1], &bdt->by_name[i]) == 0)
             return muc_fail(r->ctx, MUC_MALFORMED, r->bytes.name, r->table,
-                            "two entries are named '%s'", bdt->entries[bdt->by_name[i]].name);
+                            "two entries are named '%s'", bdt->by_name[i]->name);
     return MUC_OK;
 }
 
@@ -392,7 +392,7 @@ const muc_bdt_entry *muc_bdt_find(const muc_bdt *bdt, const char *name)
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const muc_bdt_entry *entry = &bdt->entries[bdt->by_name[middle]];
+        const muc_bdt_entry *entry = bdt->by_name[middle];
         int order = strcmp(name, entry->name);
 
         if (order == 0)

@@ -25,7 +25,7 @@ typedef struct muc_bdt_entry {
 typedef struct muc_bdt {
     muc_bdt_entry *entries; /* [count], in file order */
     uint32_t count;
-    uint32_t *by_name; /* [count] indices of entries in rising order of names */
+    const muc_bdt_entry **by_name; /* [count] entries in rising order of names */
     muc_arena arena;
 } muc_bdt;
 
