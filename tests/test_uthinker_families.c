@@ -206,7 +206,7 @@ static void check_family(const family *f)
     static const muc_uthinker_options options[] = {
         { .terms = { 2, 2, 2, 2, 2, 2, 2, 2, 2 } },
         { .terms = { 2, 1, 1, 2, 1, 2, 1, 1, 2 }, .recompute = true },
-        { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { 2, true, false } },
+        { .terms = { 1, 2, 1, 2, 2, 1, 2, 1, 1 }, .split = { .ffn_parts = 2, .o_by_head = true } },
         { .layer_terms = layers },
         { .layer_terms = layers, .recompute = true },
     };
