@@ -108,7 +108,8 @@ static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
 
 #if MUR_HAVE_MVE
 
-static inline void mur_mve_copy(int8_t *to, const int8_t *from, int32_t count)
+/* to lies below from and may overlap it */
+static inline void mur_mve_move_down(int8_t *to, const int8_t *from, int32_t count)
 {
     for (; count > 0; count -= MUR_MVE_BYTES, to += MUR_MVE_BYTES, from += MUR_MVE_BYTES) {
         mve_pred16_t inside = vctp8q((uint32_t)count);
@@ -177,10 +178,10 @@ static inline void mur_mve_store_some(int8_t *out, int32_t depth, int8x16_t y, i
 
 #include <string.h>
 
-static inline void mur_mve_copy(int8_t *to, const int8_t *from, int32_t count)
+static inline void mur_mve_move_down(int8_t *to, const int8_t *from, int32_t count)
 {
     if (count > 0)
-        memcpy(to, from, (size_t)count);
+        memmove(to, from, (size_t)count);
 }
 
 static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)

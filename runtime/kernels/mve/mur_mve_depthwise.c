@@ -445,7 +445,7 @@ static void move_planes(depthwise_job *job, int32_t top)
     for (int32_t c = 0; c < job->inputs; c++) {
         int8_t *plane = job->planes + c * job->line.plane;
 
-        mur_mve_copy(plane, plane + top - job->first, job->line.width * job->line.rows);
+        mur_mve_move_down(plane, plane + top - job->first, job->line.width * job->line.rows);
     }
     job->first = top;
 }
