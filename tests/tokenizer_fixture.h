@@ -57,6 +57,35 @@ static inline uint32_t *encode(muc_context *ctx, const loaded *t, const char *te
     return ids;
 }
 
+/* Each bit of t's form changed: the form is refused, or encodes text within its scratch. */
+static inline void check_damaged_forms(const loaded *t,
+                                       mur_status (*open)(mur_tokenizer *, const void *, size_t,
+                                                          mur_normalize *),
+                                       const char *text, uint32_t flags)
+{
+    size_t size = strlen(text);
+    uint32_t *copy = malloc(t->bytes), ids[96], opened = 0;
+
+    for (size_t bit = 0; bit < 8 * t->bytes; bit++) {
+        mur_tokenizer damaged;
+        size_t count, need;
+        void *scratch;
+
+        memcpy(copy, t->form, t->bytes);
+        copy[bit / 32] ^= 1u << bit % 32;
+        if (open(&damaged, copy, t->bytes, mur_nfc) != MUR_OK)
+            continue;
+        opened++;
+        need = mur_tokenizer_scratch_bytes(&damaged, size);
+        scratch = malloc(need);
+        mur_tokenizer_encode(&damaged, (const uint8_t *)text, size, flags, scratch, need, ids,
+                             MUC_COUNT(ids), &count);
+        free(scratch);
+    }
+    CHECK(opened > 1000);
+    free(copy);
+}
+
 static inline void check_ids(muc_context *ctx, const loaded *t, const char *text, size_t size,
                              uint32_t flags, const uint32_t *expected, size_t expected_count)
 {
