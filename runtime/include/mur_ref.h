@@ -29,6 +29,12 @@ static inline int32_t mur_ref_inputs(const mur_conv_s8 *layer)
            (layer->shape.in_c / layer->shape.groups);
 }
 
+/* the same, filled up to pairs */
+static inline size_t mur_ref_even_inputs(const mur_conv_s8 *layer)
+{
+    return ((size_t)mur_ref_inputs(layer) + 1) & ~(size_t)1;
+}
+
 /* for packing, on the host: can every sum of the channel be doubled? */
 int mur_ref_is_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel);
 mur_ref_head mur_ref_head_of(const mur_conv_s8 *layer, const mur_conv_plain *plain);

@@ -92,17 +92,12 @@ int mur_ref_conv_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *p
     return mur_ref_fits_pairs(layer, plain);
 }
 
-static size_t even_inputs(const mur_conv_s8 *layer)
-{
-    return ((size_t)mur_ref_inputs(layer) + 1) & ~(size_t)1;
-}
-
 size_t mur_ref_conv_pairs_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     int32_t channels = layer->shape.out_c / layer->shape.groups;
     size_t twos = (size_t)((channels + 1) / 2 * layer->shape.groups);
 
-    return sizeof(mur_ref_head) + twos * 2 * (sizeof(mur_ref_channel) + even_inputs(layer));
+    return sizeof(mur_ref_head) + twos * 2 * (sizeof(mur_ref_channel) + mur_ref_even_inputs(layer));
 }
 
 void mur_ref_conv_pairs_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -124,13 +119,14 @@ void mur_ref_conv_pairs_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *
             for (int32_t k = 0; k < inputs; k++)
                 w[2 * k + i] = (uint8_t)plain->weights[channel * inputs + k];
         }
-        to = w + 2 * even_inputs(layer);
+        to = w + 2 * mur_ref_even_inputs(layer);
     }
 }
 
 size_t mur_ref_conv_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->shape.groups * even_inputs(layer) * (layer->shape.out_w < 2 ? 1 : 4);
+    return (size_t)layer->shape.groups * mur_ref_even_inputs(layer) *
+           (layer->shape.out_w < 2 ? 1 : 4);
 }
 
 /* ---- fully connected ---- */

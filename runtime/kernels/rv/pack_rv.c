@@ -11,11 +11,6 @@ int mur_rv_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
     return mur_ref_fits_pairs(layer, plain);
 }
 
-static size_t even_inputs(const mur_conv_s8 *layer)
-{
-    return ((size_t)mur_ref_inputs(layer) + 1) & ~(size_t)1;
-}
-
 size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     int32_t channels = layer->shape.out_c / layer->shape.groups;
@@ -23,7 +18,7 @@ size_t mur_rv_conv_s8_packed_bytes(const mur_conv_s8 *layer)
         (size_t)((channels + MUR_RV_CHANNELS - 1) / MUR_RV_CHANNELS * layer->shape.groups);
 
     return sizeof(mur_ref_head) +
-           fours * MUR_RV_CHANNELS * (sizeof(mur_ref_channel) + even_inputs(layer));
+           fours * MUR_RV_CHANNELS * (sizeof(mur_ref_channel) + mur_ref_even_inputs(layer));
 }
 
 void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -46,7 +41,7 @@ void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
                 for (int32_t k = 0; k < inputs; k++)
                     w[k * MUR_RV_CHANNELS + i] = (uint8_t)plain->weights[channel * inputs + k];
             }
-            to = w + MUR_RV_CHANNELS * even_inputs(layer);
+            to = w + MUR_RV_CHANNELS * mur_ref_even_inputs(layer);
         }
 }
 
@@ -55,7 +50,8 @@ size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
     size_t border =
         2 * (size_t)mur_ref_inputs(layer) / layer->shape.kernel_h; /* at most two kernel rows */
 
-    return (size_t)layer->shape.groups * even_inputs(layer) * (size_t)mur_rv_gathered_bytes(layer) +
+    return (size_t)layer->shape.groups * mur_ref_even_inputs(layer) *
+               (size_t)mur_rv_gathered_bytes(layer) +
            border;
 }
 
