@@ -13,7 +13,7 @@ import sys
 import time
 
 from cli import WORK, has, muc
-from files import MUC, USAGE, run_tests
+from files import MUC, USAGE, Skip, run_tests
 
 LONG = ["synth", "--shape", "tinyllama-1.1b", "-t", "1", "-o", str(WORK / "never")]  # ended by the test
 BAR = re.compile(r"weights (\S*?)\[(\S*?)#* *(\S*?)\] +\d+ %, (\d+ s|\d+ min \d+ s), (\d+ s|\d+ min \d+ s|\d+ h \d+ min) left")
@@ -21,7 +21,10 @@ BAR = re.compile(r"weights (\S*?)\[(\S*?)#* *(\S*?)\] +\d+ %, (\d+ s|\d+ min \d+
 
 def shown(command, wanted=None, **environment):
     """What the command writes to a terminal, until that has what is wanted; then it is told to end."""
-    leader, follower = pty.openpty()
+    try:
+        leader, follower = pty.openpty()
+    except OSError as problem:  # a root without /dev/pts
+        raise Skip(f"no terminal is to be had here: {problem}") from None
     variables = {**{name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}, **environment}
     child = subprocess.Popen([MUC, *command], stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, env=variables)
     os.close(follower)
