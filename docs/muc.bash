@@ -14,7 +14,7 @@ _muc() {
         return
     fi
     case "${COMP_WORDS[1]}" in
-    compile) options="--output --force --input --image --preprocess --dim --type --arch --target --machine --quant --bits --calib --keep-float --act-terms --attention --name --package --patch --fuse --pes --element --hex --strip --ctx-size --tokenizer --threads --json --color --help" ;;
+    compile) options="--output --force --input --image --preprocess --dim --type --arch --target --machine --quant --bits --calib --keep-float --act-terms --attention --name --package --patch --fuse --weights-file --pes --element --hex --strip --ctx-size --tokenizer --threads --json --color --help" ;;
     run) options="--output --input --image --preprocess --labels --qemu --dim --type --arch --machine --quant --calib --keep-float --dump --prompt --file --interactive --chat --chat-template --system --stop --prompt-cache --json-lines --raw --no-special --n-predict --temp --top-k --top-p --min-p --repeat-penalty --seed --ctx-size --tokenizer --threads --json --color --help" ;;
     eval) options="--shard --text --task --choices --stride --save-logits --kl --window --limit --reference --ctx-size --tokenizer --threads --json --color --help" ;;
     fit) options="--dim --type --arch --target --machine --ctx-size --tokenizer --threads --format --json --color --help" ;;

@@ -133,6 +133,32 @@ def test_cpp_calls_a_network():
     run(WORK / "user")
 
 
+def test_threads_run_a_network_at_the_same_time():
+    folder = compiled("net_cmake", "--package", "cmake")
+    (WORK / "threads.c").write_text("""#include <pthread.h>
+#include "net_cmake.h"
+static uint8_t arenas[2][NET_CMAKE_ARENA_BYTES + 64] __attribute__((aligned(64)));
+static void *repeat(void *arena)
+{
+    for (int i = 0; i < 20000; i++)
+        if (net_cmake_selftest(arena))
+            return arena;
+    return 0;
+}
+int main(void)
+{
+    pthread_t thread;
+    void *wrong = 0;
+    if (pthread_create(&thread, 0, repeat, arenas[0]) || repeat(arenas[1]) || pthread_join(thread, &wrong))
+        return 1;
+    return wrong != 0;
+}
+""")
+    sources, includes = sources_of("cmake", folder, "net_cmake")
+    run("cc", *FLAGS, "-pthread", *(f"-I{folder / include}" for include in includes), "threads.c", *(folder / s for s in sources), "-o", "threads")
+    run(WORK / "threads")
+
+
 def firmware(build):
     """What configures the example's firmware."""
     need("cmake", "arm-none-eabi-gcc")
@@ -162,6 +188,45 @@ def test_kernels_of_two_versions_are_refused():
     told = run(*configure, status=1)
     kernel.write_text(text)
     assert "differ: compile both networks with the same version of muc" in " ".join(told.split()), told
+
+
+def answer_of(weights):
+    """What examples/new_weights says with these bytes in the flash that holds constants."""
+    (WORK / "flash.bin").write_bytes(weights)
+    return subprocess.run(["qemu-system-arm", "-M", "mps2-an386", "-display", "none", "-semihosting-config", "enable=on,target=native",
+                           "-device", "loader,file=weights_firmware/firmware.bin,addr=0",
+                           "-device", "loader,file=flash.bin,addr=0x21000000"], cwd=WORK, capture_output=True, text=True, timeout=60).stdout
+
+
+def test_weights_are_replaced_without_the_code():
+    need("cmake", "arm-none-eabi-gcc", "qemu-system-arm")
+    example = ROOT / "examples/new_weights"
+    text = (example / "net.graph").read_text()
+    options = ["--target", "mcu", "--machine", "mps2-an386", "--weights-file", "--name", "net", "-o"]
+    for name, graph in {"old": text, "new": text.replace("values 0.5, -1.0, 0.25, 2.0", "values -0.5, -1.0, 0.25, -2.0"),
+                        "other": text.replace("tanh", "sigmoid")}.items():
+        (WORK / f"{name}.graph").write_text(graph)
+        muc("compile", WORK / f"{name}.graph", *options, WORK / name)
+    assert (WORK / "old/net.c").read_bytes() == (WORK / "new/net.c").read_bytes() != (WORK / "other/net.c").read_bytes()
+    old, new, other = ((WORK / name / "net_weights.bin").read_bytes() for name in ("old", "new", "other"))
+    run("cmake", "-S", example, "-B", "weights_firmware", f"-DNETWORK={WORK}/old",
+        f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/examples/two_networks/cortex-m.cmake")
+    run("cmake", "--build", "weights_firmware")
+    assert len(old) == int(re.search(r"NET_WEIGHTS_BYTES (\d+)u", (WORK / "old/net.h").read_text())[1])
+    assert answer_of(old) == "weights: right, answer: 0\n"  # 5.5, 1.375 and 1.25 before tanh
+    assert answer_of(new) == "weights: right, answer: 1\n"  # -6.5 instead of 5.5
+    assert answer_of(other) == "weights: of another network\n"
+    assert answer_of(old[:5] + bytes([old[5] ^ 1]) + old[6:]) == "weights: damaged\n"
+    assert answer_of(bytes(len(old))) == "weights: of another network\n"
+
+
+def test_weights_of_text_and_of_a_file_answer_alike():
+    folder = compiled("net_weights_file", "--weights-file")
+    for kept, made in (("conv_1_weights[304]", 0), ("net_weights_file_weights[]", 1)):
+        assert (kept in (folder / "net_weights_file.c").read_text()) == made, kept
+    assert "exact    yes" in muc("verify", folder, SMALL)
+    sources, includes = sources_of("cmake", folder, "net_weights_file")
+    self_test(folder, "net_weights_file", sources, includes)
 
 
 def test_names_and_packages_that_are_none_are_refused():

@@ -91,7 +91,8 @@ class Model:
         return self._context.report("muc_inspect", self._handle)
 
     def compile(self, output: Path, **options: Any) -> Report:
-        """Compiles to a file or folder. Options: target, machine, name, package, act_terms, attention, patch, fuse, pes, element, hex, strip;
+        """Compiles to a file or folder. Options: target, machine, name, package, act_terms, attention, patch, fuse, pes, element, hex, strip,
+        weights_file;
         for a language model also codec, bits and calibration."""
         weights = {key: options.pop(key) for key in ("codec", "bits", "calibration") if key in options}
         settings = _api.fill(_api.CompileOptions, options)

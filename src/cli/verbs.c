@@ -31,6 +31,7 @@ muc_status cli_compile(muc_context *ctx, const cli_args *args)
         .element = args->values[OPTION_ELEMENT],
         .hex = args->values[OPTION_HEX],
         .strip = cli_given(args, OPTION_STRIP),
+        .weights_file = cli_given(args, OPTION_WEIGHTS_FILE),
     };
     const char *path = args->operands[0];
     muc_report *report = NULL;

@@ -116,6 +116,7 @@ static muc_status translate(decoder_job *job)
                                     &(muc_mcu_choices){ .patches = MUC_MCU_PATCHES_OFF,
                                                         .lm = &job->lm,
                                                         .package = job->options->package,
+                                                        .weights_file = job->options->weights_file,
                                                         .need = job->need },
                                     &job->build);
     muc_arena_free(&arena);

@@ -140,7 +140,8 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
     MUC_TRY(parse_when(ctx, "--fuse", options->fuse, &fuse));
     *choices = (muc_mcu_choices){ .patches = (muc_mcu_patches)patches,
                                   .fuse = (muc_mcu_fuse)fuse,
-                                  .package = options->package };
+                                  .package = options->package,
+                                  .weights_file = options->weights_file };
     return MUC_OK;
 }
 

@@ -119,6 +119,7 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
     program->graph = graph;
     program->lm = choices->lm;
+    program->weights_file = choices->weights_file;
     program->machine = &build->machine;
     MUC_TRY(set_name(ctx, program, name));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */

@@ -22,6 +22,7 @@ typedef struct muc_mcu_choices {
     muc_mcu_fuse fuse;       /* whether steps in tiles become chains (chains.h) */
     const muc_mcu_lm *lm;    /* of a language model, for the code around it; borrowed; or NULL */
     const char *package;     /* a name of emit/packages.def; NULL: the first */
+    bool weights_file;       /* constants are a binary file, however few they are */
     muc_target_need
         *need; /* filled as soon as memory is planned, whether it fits or not; or NULL */
 } muc_mcu_choices;

@@ -119,6 +119,18 @@ static void emit_arguments(const muc_mcu_program *program, muc_text *text)
                  "\n * what shapes want of them, and nodes of their data, before they run. */\n");
 }
 
+/* of constants that may be replaced without the code */
+static void emit_weights(const muc_mcu_program *program, muc_text *text)
+{
+    begin_define(program, NULL, text);
+    muc_text_add(text,
+                 "WEIGHTS_BYTES %" PRIu64 "u\n"
+                 "/* Checks the constants, %s_weights.bin: 0, 1 if they were compiled with other "
+                 "code,\n * or 2 if a byte is damaged. */\n"
+                 "int %s_weights_check(void);\n",
+                 muc_mcu_weights_bytes(program), program->name, program->name);
+}
+
 void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
 {
     const muc_mcu_memory *memory = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA);
@@ -165,6 +177,8 @@ void muc_mcu_emit_header(const muc_mcu_program *program, muc_text *text)
     emit_arguments(program, text);
     muc_mcu_print_run(program, "arena", text);
     muc_text_add(text, ";\n");
+    if (muc_mcu_weights_are_binary(program))
+        emit_weights(program, text);
     if (program->golden.samples)
         muc_text_add(text,
                      "/* Runs the network on numbers of its own: 0 if the results are those of "

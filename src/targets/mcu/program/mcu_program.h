@@ -210,6 +210,7 @@ typedef struct muc_mcu_program {
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;
+    bool weights_file;    /* constants are no arrays of C, however few they are */
     bool uses_f32;        /* calls kernels of mur_nn_f32.h */
     bool uses_decoder;    /* calls functions of mur_decoder.h */
     bool tiles_decoder;   /* calls functions of mur_tiles_decoder.h */
