@@ -7,11 +7,12 @@
 #include "../runtime/src/mur_run.c"
 
 #include "program_board.h"
+#include "targets/uthinker/asm/uthinker_asm.h"
 #include "uthinker_fixture.h"
 
 /* ---- the machine ---- */
 
-enum { DEPTH = 4, TOKENS_FED = 130 };
+enum { DEPTH = 4, TOKENS_FED = 130, TOKEN_ST = 7 /* that stores signal: sig=8 */ };
 
 typedef struct waiting {
     uint32_t words[MUR_MAX_WORDS];
@@ -34,6 +35,7 @@ typedef struct hardware {
     } loop[MUR_MAX_NESTING];
     uint32_t depth, words[MUR_MAX_WORDS];
     uint32_t streams, streamed, by_cpu; /* loops and instructions, counted */
+    uint32_t open;                      /* loops that ended before what their last store signals */
 } hardware;
 
 static uint32_t below(hardware *h, uint32_t n)
@@ -115,10 +117,15 @@ static mur_status put_accel(void *arg, const uint32_t *words)
     return status;
 }
 
+/* the CPU has waited for what its instruction names */
 static mur_status put_host(void *arg, const uint32_t *words)
 {
-    const mur_hal *sim = &((hardware *)arg)->board->hal;
+    hardware *h = arg;
+    const mur_hal *sim = &h->board->hal;
 
+    for (uint32_t t = 0; t < MUR_TOKENS; t++)
+        if ((words[0] >> (16 + t) & 1) != 0 && (h->signalled >> t & 1) != 0)
+            CHECK((int32_t)(h->completed[h->token_engine[t]] - h->token_count[t]) >= 0);
     return sim->host(sim->arg, words);
 }
 
@@ -248,6 +255,7 @@ static mur_status stream_loop(void *arg, mur_run_state *run, const uint32_t *ite
             return MUR_YIELD;
     }
     h->at = NULL;
+    h->open += h->token_count[TOKEN_ST] != h->completed[h->token_engine[TOKEN_ST]];
     memcpy(run->issued, h->issued, sizeof(h->issued));
     for (uint32_t t = 0; t < MUR_TOKENS; t++)
         if ((h->signalled >> t & 1) != 0) {
@@ -356,9 +364,56 @@ static void every_bit_is_that_of_the_machine_without(void **state)
     fixture_free(&f);
 }
 
+/* Moves the first line that begins with `what`, after blanks, from `from` on, to behind the line
+ * that `from` is in. */
+static char *move_line(char *from, const char *what)
+{
+    char *to = strchr(from, '\n') + 1, *line = strstr(to, what), *end = strchr(line, '\n') + 1;
+    char copy[200];
+    size_t size = (size_t)(end - line);
+
+    CHECK(size < sizeof(copy));
+    memcpy(copy, line, size);
+    memmove(to + size, to, (size_t)(line - to));
+    memcpy(to, copy, size);
+    return end;
+}
+
+/* Behind the loop of layers, which is streamed, AMAX waits for the stores of its last round: it
+ * comes before the store of logits that it follows otherwise, and takes those of the call before.
+ */
+static void the_cpu_waits_for_what_a_stream_signals(void **state)
+{
+    muc_bytes made;
+    uint32_t expected, open = 0;
+    muc_arena arena = { 0 };
+    muc_text text = { 0 };
+    hardware h;
+
+    (void)state;
+    fixture_open(&f, "models/rescue", &muc_uthinker_defaults);
+    compile(true, false);
+    CHECK_OK(f.ctx, muc_uthinker_disassemble(f.ctx, f.build->program, &text));
+    for (char *at = text.data; (at = strstr(at, "for with_logits"));)
+        at = move_line(at, "AMAX wait=8 ");
+    CHECK_OK(f.ctx, muc_uthinker_assemble(
+                        f.ctx, &arena, (muc_bytes){ (const uint8_t *)text.data, text.size, "text" },
+                        &made));
+    CHECK_EQ(mur_open(&program, made.data, made.size), MUR_OK);
+    CHECK_EQ(mur_verify(&program, &verifier), MUR_OK);
+    expected = feed_without();
+    for (uint64_t seed = 1; seed < 9; seed++, open += h.open)
+        CHECK(feed_with(seed, &h) == expected);
+    CHECK(open > 0);
+    muc_arena_free(&arena);
+    muc_text_free(&text);
+    fixture_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cpu_waits_for_what_a_stream_signals),
         cmocka_unit_test(every_bit_is_that_of_the_machine_without),
     };
 
