@@ -149,7 +149,7 @@ static inline void *folder_convert(const muc_tensor_view *view, muc_dtype dtype,
                size);
         if (muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER &&
             muc_dtype_integer(dtype, out + i * size) != whole)
-            fail_msg("%s holds %g, which is no %s", view->name, x, muc_dtype_get(dtype)->name);
+            fail_msg("%s holds %g, which is not a %s", view->name, x, muc_dtype_get(dtype)->name);
     }
     return out;
 }

@@ -508,7 +508,7 @@ static void reserved_and_unused_bits_are_refused(void **state)
         bytes[2] |= 0x10; /* a dialect */
         CHECK_EQ(read_both(bytes, size, n), 0);
         size = some_block(MUC_BD_R, n, bytes);
-        bytes[3 + (n + 1) / 2] |= 0x40; /* the second term is no B4 */
+        bytes[3 + (n + 1) / 2] |= 0x40; /* the second term is not a B4 */
         CHECK_EQ(read_both(bytes, size, n), 0);
         if (n % 8 != 0) { /* the bit after the plane's last */
             size = some_block(MUC_BD_B5, n, bytes);

@@ -55,10 +55,10 @@ def test_wrong_inputs_of_a_network_are_named():
             "input 'x' is f32 [1, 1, 4, 4], the array 'x' is f32 [1, 1, 4, 5]")
         has(muc("run", CONV, "--input", CONV, status=MALFORMED)[1], "no .npy file")
         has(muc("eval", CONV, "--text", CONV, status=USAGE)[1], "runs on arrays")
-        has(muc("inspect", CONV, "--dim", "a=2,b", status=USAGE)[1], "no list of NAME=N")
+        has(muc("inspect", CONV, "--dim", "a=2,b", status=USAGE)[1], "not a list of NAME=N")
         has(muc("inspect", CONV, "--dim", "a=2", status=USAGE)[1], "there is no open dimension 'a'")
         has(muc("run", CONV, "--prompt", "x", status=USAGE)[1], "runs on arrays (--input)")
-        has(muc("inspect", "models/rescue", "--dim", "a=2", status=USAGE)[1], "is no network")
+        has(muc("inspect", "models/rescue", "--dim", "a=2", status=USAGE)[1], "is not a network")
         cut = pathlib.Path(folder) / "cut.onnx"
         cut.write_bytes(CONV.read_bytes()[:100])
         has(muc("inspect", cut, status=MALFORMED)[1], "field 7 has 226 bytes, the file 95 more")

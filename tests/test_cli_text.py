@@ -247,7 +247,7 @@ def test_bench_prints_tables():
 
 def test_bench_refuses_what_it_cannot_time():
     has(muc("bench", RESCUE, "-p", "100000", status=USAGE)[1], "exceed the context")
-    has(muc("bench", RESCUE, "-p", "12,x", status=USAGE)[1], "no list of numbers")
+    has(muc("bench", RESCUE, "-p", "12,x", status=USAGE)[1], "not a list of numbers")
     has(muc("bench", RESCUE, "-p", "0", "-n", "0", status=USAGE)[1], "no test")
     has(muc("bench", RESCUE, "-n", ",".join("1" * 33), status=USAGE)[1], "more than 32")
 
@@ -359,7 +359,7 @@ def test_shards_merged_are_one_run():
         has(muc("merge", *parts[:2], status=USAGE)[1], "shard 2 of 3 is missing")
         has(muc("merge", *parts, parts[0], status=USAGE)[1], "given twice")
     has(muc("merge", WORK / "windows1.json", WORK / "choices2.json", status=MISMATCH)[1], "parts of one evaluation")
-    has(muc("merge", RESCUE / "config.json", status=MALFORMED)[1], "no part")
+    has(muc("merge", RESCUE / "config.json", status=MALFORMED)[1], "not a part")
     has(muc("eval", RESCUE, "--text", text, "--shard", "3/2", status=USAGE)[1], "I/N")
     has(muc("eval", RESCUE, "--task", text, "--shard", "1/2", status=USAGE)[1], "--shard")
 

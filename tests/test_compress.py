@@ -129,7 +129,7 @@ def two_bits_are_up_to_two_and_a_half(folder):
     assert "finer" not in json.loads(muc("compress", RESCUE, "--quant", "int2", "--calib", "none", "-o", folder / "pure",
                                          "--json")) and "finer" not in (folder / "pure/config.json").read_text()
     text = config.read_text()
-    for old, new, message, status in (("layers.1.mlp", "layers.9.mlp", "no matrix", MALFORMED), ('"finer": [', '"finer": [7, ', "no name", UNSUPPORTED),
+    for old, new, message, status in (("layers.1.mlp", "layers.9.mlp", "not a matrix", MALFORMED), ('"finer": [', '"finer": [7, ', "not a name", UNSUPPORTED),
                               ('"weights": "int2"', '"weights": "int4"', "int2 weights", UNSUPPORTED),
                               (', "model.layers.1.mlp.down_proj.weight"', "", "expected", MALFORMED)):
         assert old in text

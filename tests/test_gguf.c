@@ -224,7 +224,8 @@ static void messages_say_what_is_wrong(void **state)
 
     (void)state;
     put_number(&values, "general.alignment", 24);
-    check_parse_fails(&values, 1, 0, MUC_MALFORMED, "'general.alignment' is no u32 power of two");
+    check_parse_fails(&values, 1, 0, MUC_MALFORMED,
+                      "'general.alignment' is not a u32 power of two");
     put_number(&values, "twice", 1);
     put_number(&values, "twice", 1);
     check_parse_fails(&values, 2, 0, MUC_MALFORMED, "the key 'twice' appears twice");
@@ -244,10 +245,10 @@ static void messages_say_what_is_wrong(void **state)
     check_parse_fails(&values, 1, 0, MUC_MALFORMED, "many needs 18446744073709551615 bytes");
     put_key(&values, "odd", 13);
     check_parse_fails(&values, 1, 0, MUC_MALFORMED, "'odd' has unknown value type 13");
-    check_parse_fails(&values, 0, 12, MUC_MALFORMED, "no multiple of 256");
+    check_parse_fails(&values, 0, 12, MUC_MALFORMED, "not a multiple of 256");
     check_parse_fails(&values, 0, 16, MUC_UNSUPPORTED, "tensor 't' has type IQ2_XXS");
     check_parse_fails(&values, 0, 99, MUC_MALFORMED, "tensor 't' has unknown type 99");
-    check_parse_fails(&values, 0, 8, MUC_MALFORMED, "no multiple of 32");
+    check_parse_fails(&values, 0, 8, MUC_MALFORMED, "not a multiple of 32");
     check_parse_fails(&values, 0, 28, MUC_MALFORMED, "tensor 't' of 32 bytes ends beyond");
     check_parse_fails(&values, 0, 1, MUC_MALFORMED, "the data ends here");
     check_parse_fails(&values, 9999, 0, MUC_MALFORMED, "9999 metadata values in a file of");

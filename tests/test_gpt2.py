@@ -118,7 +118,7 @@ def two_files_are_one_tokenizer(folder):
     (folder / "merges.txt").write_text("h e\nhe r\n")
     assert "merge 1" in muc("inspect", folder, status=MALFORMED)
     (folder / "merges.txt").write_bytes(b"h e\n\xff\xfe x\n")
-    assert "no UTF-8" in muc("inspect", folder, status=MALFORMED)
+    assert "not UTF-8" in muc("inspect", folder, status=MALFORMED)
     (folder / "merges.txt").unlink()
     assert "merges.txt" in muc("inspect", folder, status=5)
 

@@ -171,7 +171,7 @@ static void other_graphs_are_refused_by_name(void **state)
         { LLAMA(",\"head_dim\":\"4\""), "\"head_dim\" is not an integer" },
         { LLAMA(",\"bos_token_id\":-1"), "\"bos_token_id\" is no token id" },
         { LLAMA(",\"vocab_size\":7"), "duplicate" },
-        { LLAMA(",\"rope_scaling\":2"), "\"rope_scaling\" is no object" },
+        { LLAMA(",\"rope_scaling\":2"), "\"rope_scaling\" is not an object" },
         { LLAMA(",\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2.0,\"long_factor\":[1]}"),
           "\"long_factor\" has 1 factors for 2 frequencies" },
         { LLAMA4(",\"no_rope_layers\":[1]"), "\"no_rope_layers\" has 1 elements for 2 layers" },
@@ -219,7 +219,7 @@ static void a_file_is_held_to_its_header(void **state)
         { "{]", 0, MUC_MALFORMED, "JSON" },
         { "{}x", 0, MUC_MALFORMED, "JSON" },
         { "{}", 1, MUC_MALFORMED, "offset 10: the tensors end here, the file at 11" },
-        { "{\"__metadata__\":{\"n\":1}}", 0, MUC_MALFORMED, "\"n\" is no string" },
+        { "{\"__metadata__\":{\"n\":1}}", 0, MUC_MALFORMED, "\"n\" is not a string" },
         { "{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
           MUC_UNSUPPORTED, "tensor 'a' has unknown dtype 'F8_E4M3'" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
@@ -241,12 +241,12 @@ static void a_file_is_held_to_its_header(void **state)
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
           MUC_UNSUPPORTED, "\"shape\" has 5 entries, at most 4" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, MUC_MALFORMED,
-          "entry 0 of \"shape\" is no size" },
+          "entry 0 of \"shape\" is not a size" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, MUC_MALFORMED,
           "\"data_offsets\" has 1 entries" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, MUC_MALFORMED,
-          "tensor 'a' is no object" },
-        { "{\"a\":7}", 4, MUC_MALFORMED, "tensor 'a' is no object" },
+          "tensor 'a' is not an object" },
+        { "{\"a\":7}", 4, MUC_MALFORMED, "tensor 'a' is not an object" },
     };
 
     (void)state;
@@ -500,7 +500,7 @@ static void sizes_that_no_model_has_are_refused(void **state)
     } cases[] = {
         { "8,12,2,2,1,6,0", "\"max_position_embeddings\" is 0" },
         { "8,12,2,2,1,6,99999999", "context is 99999999, expected 1 to 16777216" },
-        { "8,12,2,4,3,6,10", "heads, 4, is no multiple of kv_heads, 3" },
+        { "8,12,2,4,3,6,10", "heads, 4, is not a multiple of kv_heads, 3" },
         { "6,12,2,2,1,6,10", "head_dim, 3, is odd" },
         { "8,12,4096,4096,4096,6,16777216", "head_dim is 0" },
         { "8,12,2,2,1,2,10", "EOS is token 2 of a vocabulary of 2" },
@@ -622,7 +622,7 @@ static void the_weight_map_is_held_to_the_shards(void **state)
         { "one.safetensors", "/ne.safetensors", MUC_MALFORMED, "not inside the model's folder" },
         { "one.safetensors", "ane.safetensors", MUC_IO, "cannot open" },
         { "\"total_size\":", "\"total_size\":9", MUC_MALFORMED, "\"total_size\" is 9" },
-        { "\"weight_map\"", "\"weight_mop\"", MUC_MALFORMED, "\"weight_map\" is no object" },
+        { "\"weight_map\"", "\"weight_mop\"", MUC_MALFORMED, "\"weight_map\" is not an object" },
         { "\"one.safetensors\"", "[1,2,3,4,5,6,7,8]", MUC_MALFORMED, "is mapped to no file name" },
         { "{\"weight_map\":{", "{\"weight_map\":{\"x\":\"two.safetensors\",", MUC_MALFORMED,
           "names tensor 'x', which 'two.safetensors' does not hold" },

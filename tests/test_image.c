@@ -117,8 +117,8 @@ static void damaged_and_foreign_files_are_refused(void **state)
         muc_status status;
         const char *word;
     } files[] = {
-        { "GIF89a", 6, MUC_UNSUPPORTED, "no picture" },
-        { "", 0, MUC_UNSUPPORTED, "no picture" },
+        { "GIF89a", 6, MUC_UNSUPPORTED, "is not a picture" },
+        { "", 0, MUC_UNSUPPORTED, "is not a picture" },
         { "P5 60000 60000 255\n\0", 20, MUC_MALFORMED, "60000 x 60000" },
         { "P5 0 7 255\n", 11, MUC_MALFORMED, "the picture has no pixels" },
         { "P2 1 1 99999 3", 14, MUC_MALFORMED, "greatest sample" },

@@ -321,7 +321,7 @@ def test_a_wrong_configuration_names_file_and_layer():
     for change, status, message in (
             (kind("p1", "LSTM"), UNSUPPORTED, "an operator of the network: LSTM (1 node, 'p1'); muc ops"),
             (inputs("c1", "c2"), MALFORMED, "depends on itself"),
-            (inputs("c1", "nobody"), MALFORMED, "its input 'nobody' is no layer"),
+            (inputs("c1", "nobody"), MALFORMED, "its input 'nobody' is not a layer"),
             (inputs("c1", "pad@7"), MALFORMED, "a call that its layer does not have"),
             (inputs("c1", "pad:1"), MALFORMED, "output 1 of a layer that has 1"),
             (inputs("c1", "pad", "pad"), MALFORMED, "2 inputs, expected 1 to 1"),

@@ -131,7 +131,7 @@ def test_what_takes_no_exports_says_so(folder):
     muc("run", folder / "code", short, status=USAGE, message="unexpected argument")
     muc("verify", folder / "code", status=USAGE, message="muc verify FOLDER NETWORK")
     muc("run", folder, status=files.IO, message="neither a checkpoint, which has a config.json, nor code")
-    muc("report", folder / "nothing", status=files.IO, message="nothing: is no folder")
+    muc("report", folder / "nothing", status=files.IO, message="nothing: is not a folder")
 
 
 def test_open_dimensions_follow_from_the_arrays(folder):
@@ -211,7 +211,7 @@ def test_a_length_is_a_sum_of_others(folder):
     muc("run", path, *dims, "--input", given, status=USAGE, message="[past + new]")
     muc("run", path, "--dim", "new=past..4", "--input", given, status=USAGE, message="NAME=FORMULA")
     muc("run", path, "--dim", "new=other+1", "--input", given, status=USAGE,
-        message="'other+1' is no sum or product of numbers and of the inputs' other dimensions")
+        message="'other+1' is not a sum or product of numbers and of the inputs' other dimensions")
 
 
 def test_code_of_other_weights_or_options_is_refused_before_it_runs(folder):

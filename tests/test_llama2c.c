@@ -147,7 +147,7 @@ static void messages_say_what_is_wrong(void **state)
     check_refused(&file, MUC_MALFORMED, "the tables of RoPE needs 160 bytes");
     file = version_0(true);
     file.data[16] = 3;
-    check_refused(&file, MUC_MALFORMED, "heads, 2, is no multiple of kv_heads, 3");
+    check_refused(&file, MUC_MALFORMED, "heads, 2, is not a multiple of kv_heads, 3");
     file = version_1_or_2(3, true);
     check_refused(&file, MUC_UNSUPPORTED, "offset 4: llama2.c checkpoint of version 3");
     file = version_1_or_2(2, true);

@@ -75,7 +75,7 @@ static bool has_caps(const muc_mcu_program *program)
     return false;
 }
 
-/* sizes that are no multiples of 4, more than 512 columns, biases, norms of heads, grouped heads,
+/* sizes that are not multiples of 4, more than 512 columns, biases, norms of heads, grouped heads,
  * capped scores (the second network); a GPT-2 */
 static void random_decoders_compute_what_ref_computes(void **state)
 {

@@ -113,7 +113,7 @@ MISTAKES = [
     (["run", TWO, "--input", arrays("long", left=4, right=3)], USAGE, ["two.onnx", "'left'", "[batch, 3]", "[1, 4]"]),
     (["run", TWO, "--input", file("text.npy", npy([1, 3], [1, 2, 3]).replace(b"<f4", b"<U4"))], UNSUPPORTED,
      ["text.npy", "'<U4'", "'<f4'", "'|u1'"]),
-    (["run", WHOLE, "--input", file("half.npy", npy([2], [0.5, 1]))], USAGE, ["half.npy", "0.5", "no number of type i64"]),
+    (["run", WHOLE, "--input", file("half.npy", npy([2], [0.5, 1]))], USAGE, ["half.npy", "0.5", "not a number of type i64"]),
     (["run", TWO, "--dim", "bach=1"], USAGE, ["two.onnx", "open dimension 'bach'", "expected batch", "did you mean 'batch'?"]),
     (["run", TWO, "--type", "lft=u8"], USAGE, ["two.onnx", "input 'lft'", "left or right", "did you mean 'left'?"]),
     (["run", TWO, "--type", "left=u88"], USAGE, ["--type", "'u88'", "u8 or bool", "did you mean 'u8'?"]),

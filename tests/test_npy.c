@@ -107,7 +107,7 @@ static void other_files_are_refused_by_name(void **state)
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4,
           MUC_UNSUPPORTED, "more than 8 dimensions" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (1), }", 4, MUC_MALFORMED,
-          "'shape' is no tuple" },
+          "'shape' is not a tuple" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", 4, MUC_MALFORMED,
           "no size" },
         { "{'descr': '<f4', 'shape': (1,), }", 4, MUC_MALFORMED, "lacks a key" },

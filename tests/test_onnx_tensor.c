@@ -85,7 +85,7 @@ static void what_is_wrong_is_named(void **state)
                 READ("\x10\x08\x42\x01w", &view));
     CHECK_FAILS(ctx, MUC_UNSUPPORTED, "'w' is of type unknown (22)",
                 READ("\x10\x16\x42\x01w", &view));
-    CHECK_FAILS(ctx, MUC_MALFORMED, "tensor 'w': element 0, 300, is no number of type UINT8",
+    CHECK_FAILS(ctx, MUC_MALFORMED, "tensor 'w': element 0, 300, is not a number of type UINT8",
                 READ("\x10\x02\x28\xac\x02\x42\x01w", &view));
     CHECK_FAILS(ctx, MUC_MALFORMED, "tensor 'w': element 0 is 2, expected 0 or 1",
                 READ("\x10\x09\x4a\x01\x02\x42\x01w", &view));

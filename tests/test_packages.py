@@ -230,8 +230,8 @@ def test_weights_of_text_and_of_a_file_answer_alike():
 
 
 def test_names_and_packages_that_are_none_are_refused():
-    muc("compile", SMALL, "--name", "3d", "-o", WORK / "none", status=USAGE, message="'3d' is no name")
-    muc("compile", SMALL, "--name", "a" * 41, "-o", WORK / "none", status=USAGE, message="is no name")
+    muc("compile", SMALL, "--name", "3d", "-o", WORK / "none", status=USAGE, message="'3d' is not a name")
+    muc("compile", SMALL, "--name", "a" * 41, "-o", WORK / "none", status=USAGE, message="is not a name")
     muc("compile", SMALL, "--target", "mcu", "--package", "zephir", "-o", WORK / "none", status=USAGE,
         message="did you mean 'zephyr'?")
     assert not (WORK / "none").exists()

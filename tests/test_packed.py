@@ -229,7 +229,7 @@ def test_what_does_not_belong_together_is_refused():
         (gptq(3), "gptq", None, UNSUPPORTED, "\"bits\" is 3, expected 2, 4 or 8"),
         (gptq(checkpoint_format="marlin"), "gptq", None, UNSUPPORTED, "\"checkpoint_format\" is 'marlin'"),
         (gptq(dynamic={"x": {"bits": 8}}), "gptq", None, UNSUPPORTED, "\"dynamic\" is not empty"),
-        (gptq(group_size=0), "gptq", None, MALFORMED, "\"group_size\" is no number of columns"),
+        (gptq(group_size=0), "gptq", None, MALFORMED, "\"group_size\" is not a number of columns"),
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "awq", None, UNSUPPORTED, "\"version\" is 'gemv'"),
         (compressed(form="float-quantized"), "compressed", None, UNSUPPORTED, "\"format\" is 'float-quantized'"),
         (compressed(type="float"), "compressed", None, UNSUPPORTED, "weights of type 'float'"),

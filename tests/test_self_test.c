@@ -190,7 +190,7 @@ static void a_fault_of_an_engine_is_told_apart(void **state)
     board_close(&b);
 }
 
-/* Keys that are computed anew are no stage of their own; without checksums the logits tell. */
+/* Keys that are computed anew are not a stage of their own; without checksums the logits tell. */
 static void programs_of_other_kinds_are_tested_too(void **state)
 {
     const fault wrong = { DIV, 3, 0, 0, 1, 0, MUR_STAGE_ATTENTION, 0 };

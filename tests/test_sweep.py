@@ -176,9 +176,9 @@ def test_what_does_not_fit_is_a_row_that_says_why():
 
 def test_mistakes_are_told_with_line_and_column():
     head = f"[sweep]\nmodel = {MODEL}\n"
-    for text, words in ((head + "bitz = 4\n", "did you mean 'bits'"), (head + "bits = 4.6 x\n", "'x' is no number"),
+    for text, words in ((head + "bitz = 4\n", "did you mean 'bits'"), (head + "bits = 4.6 x\n", "'x' is not a number"),
                         (head + "bits = 4.6 4.6\n", "in the list twice"), (head + "bits = 4\nbits = 5\n", "there twice"),
-                        (head + "position = 1.5\n", "'1.5' is no whole number"), (head + "limit = 1 2\n", "at most 1 value"),
+                        (head + "position = 1.5\n", "'1.5' is not a whole number"), (head + "limit = 1 2\n", "at most 1 value"),
                         (head + "[time]\ndram_mbs =\n", "has no value"), ("model = x\n", "expected [sweep]")):
         _, err = sweep("mistake", text=text, status=MALFORMED)
         has(err, words, "some.ini", "line")

@@ -360,7 +360,7 @@ def test_variables_that_begin_as_something_else_are_refused():
            "(ASSIGN_VARIABLE) '': input 1 is absent")
     model = variables_model()
     refuse(spoil(model, lambda inputs, _: inputs.__setitem__(0, inputs[1])), MALFORMED,
-           "no handle of a variable")
+           "not a handle of a variable")
 
 
 # ---- a network as keyword spotters are: int16 in, SVDF, int8 and a softmax of int16 ----

@@ -86,14 +86,14 @@ def test_a_wrong_description_names_line_and_word():
     good = torch_seeds.state()
     for change, status, message in (
             (("conv c", "conv d"), MALFORMED, "line 3, 'conv': "),
-            (("conv c", "conv c stride=0"), MALFORMED, "'0' is no number from 1"),
+            (("conv c", "conv c stride=0"), MALFORMED, "'0' is not a number from 1"),
             (("conv c", "conv c size=2"), MALFORMED, "'size=2' is not expected here"),
             (("conv c", "convolve c"), UNSUPPORTED, "line 3, 'convolve': neither"),
             (("conv c", "conv c\nmax_pool 3"), MALFORMED, "spans 3 of 2"),
             (("input x 1 2 2\n", ""), MALFORMED, "before any 'input"),
             (("input x 1 2 2", "input x 1 2"), MALFORMED, "takes [1, channels, rows, columns]"),
             (("relu", "add y"), MALFORMED, "line 6, 'add': nothing is kept as 'y'"),
-            (("$name", "$nane"), MALFORMED, "'$nane' is no parameter"),
+            (("$name", "$nane"), MALFORMED, "'$nane' is not a parameter"),
             (("end", ""), MALFORMED, "has no end"),
             (("tail . l", "tail . l m"), MALFORMED, "expected a prefix and 1 arguments"),
             (("flatten", "tail . l"), UNSUPPORTED, "deep"),
@@ -115,7 +115,7 @@ def test_a_tensor_that_is_not_what_it_says_is_refused():
     refused(changed(c_bias=Tensor((1 << 40,), (1,), strides=(0,))), MALFORMED, "'c.bias'")
     refused(changed(c_bias=Tensor((2,), (1, 2), "LongStorage")), MALFORMED, "no weights 'c.bias'")
     refused({"weights": 1}, UNSUPPORTED, "no state dict")
-    refused(torch_seeds.state() | {"x": 1}, UNSUPPORTED, "'x' of the state dict is no tensor")
+    refused(torch_seeds.state() | {"x": 1}, UNSUPPORTED, "'x' of the state dict is not a tensor")
 
 
 class Attack:

@@ -230,7 +230,7 @@ def a_pruned_model_goes_everywhere(folder):
     assert "1 numbers for 2 layers" in muc("inspect", out, status=MALFORMED)
     config_of["intermediate_size"] = [48, -1]
     (out / "config.json").write_text(json.dumps(config_of))
-    assert "layer 1 is no number" in muc("inspect", out, status=MALFORMED)
+    assert "layer 1 is not a number" in muc("inspect", out, status=MALFORMED)
 
 
 def so_does_a_pruned_gpt2(folder):

@@ -277,7 +277,7 @@ static void tables_are_read_within_their_ends(void **state)
     CHECK_EQ(f.verifier.verdict.limit, 10);
     REFUSED(INDEX, 0, "r5 = TABLE r0 #0");
     REFUSED(INDEX, 0, "WORD 0x110f2\nWORD 0xffffffff\nWORD 5"); /* r4 = TABLE r1; no wrap */
-    REFUSED(SCOPE, 3, "FOR r4 3\nr63 = TABLE r4 #0\nNEXT");     /* dst + 1 is no slot */
+    REFUSED(SCOPE, 3, "FOR r4 3\nr63 = TABLE r4 #0\nNEXT");     /* dst + 1 is not a slot */
     /* start 0..300 and span 50..700 */
     f.wgts_bytes = 1000;
     ACCEPTED("FOR r4 4\nr5 = TABLE r4 #0\nLD addr=0 buf=4 region=0 off=r5 len=64\nNEXT");
@@ -618,7 +618,7 @@ static void waits_count_for_the_engine_that_waits(void **state)
     ACCEPTED(USE "sig=4\n" LOAD_UPPER "wait=4\n" LOAD);
     ACCEPTED(LOAD "sig=0\nAMAX saddr=0 k=0 dst=0 wait=0\n" USE);
     ACCEPTED(USE "sig=4\nEMBED rows=0 wait=4\n" LOAD);
-    /* IO: the accelerator's wait is no wait of the CPU */
+    /* IO: the accelerator's wait is not a wait of the CPU */
     REFUSED(RACE, 10,
             "ST addr=0 buf=4 region=3 off=64 len=32 sig=0\nROPE rows=0 wait=0\n"
             "AMAX saddr=16 k=8 dst=40");

@@ -19,13 +19,13 @@ muc_status muc_tokenizer_of(muc_context *ctx, const char *path, const muc_model_
                             muc_model **out);
 
 /* The tokens of a NUL-terminated text by the model's tokenizer. Keys: count, and the table
- * "tokens" (id, piece: bytes that are no UTF-8 are spelled \xff). */
+ * "tokens" (id, piece: bytes that are not UTF-8 are spelled \xff). */
 muc_status muc_tokenize(muc_context *ctx, const muc_model *model, const char *text,
                         const muc_tokenize_options *options, muc_report **out);
 
 /* The text of tokens: ids are whole numbers separated by commas or white space, in brackets or
  * not. Control pieces give nothing. The result is malloc'ed and NUL-terminated; *size leaves the
- * NUL out. MUC_USAGE for what is no number, or no token of the model. */
+ * NUL out. MUC_USAGE for what is not a number, or no token of the model. */
 muc_status muc_detokenize(muc_context *ctx, const muc_model *model, const char *ids, char **out,
                           size_t *size);
 

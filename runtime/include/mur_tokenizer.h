@@ -89,7 +89,7 @@ typedef struct mur_tokenizer_header {
 } mur_tokenizer_header;
 
 /* Writes text's normal form as UTF-8 over words[0..word_count-1], and its bytes to *out_size. Bytes
- * that are no UTF-8 stay. 3 words for each byte of text and twice MUR_NFC_PARTS always suffice;
+ * that are not UTF-8 stay. 3 words for each byte of text and twice MUR_NFC_PARTS always suffice;
  * returns 0 if word_count is too few. */
 typedef int mur_normalize(const uint8_t *text, size_t size, uint32_t *words, size_t word_count,
                           size_t *out_size);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MUR_RAW_BYTE = 0x110000 }; /* + a byte that is no UTF-8 */
+enum { MUR_RAW_BYTE = 0x110000 }; /* + a byte that is not UTF-8 */
 
 /* The character at the head of the text, which has a byte at least; its bytes go to *length. */
 static inline uint32_t mur_utf8_read(const uint8_t *text, size_t size, size_t *length)

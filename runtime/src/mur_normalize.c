@@ -1,7 +1,7 @@
 /* mur_normalize.c - the normal form NFC of Unicode (UAX #15), over the tables of gen/mur_nfc.h.
  *
  * Characters are taken apart into code points, marks put in the order of their classes, and what
- * has a composite composed again. Bytes that are no UTF-8 stay, and nothing composes with them.
+ * has a composite composed again. Bytes that are not UTF-8 stay, and nothing composes with them.
  */
 #include "mur_encoder.h"
 #include "mur_utf8.h"
@@ -58,7 +58,7 @@ static uint32_t second_at(size_t i)
     return nfc_decompositions[i][0] >> 21 | nfc_decompositions[i][1] >> 21 << 11;
 }
 
-/* What a character is made of; false if it is no composite. */
+/* What a character is made of; false if it is not a composite. */
 static int take_apart(uint32_t code, uint32_t *first, uint32_t *second)
 {
     size_t low = 0, high = COUNT(nfc_decompositions);

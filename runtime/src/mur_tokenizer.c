@@ -235,7 +235,7 @@ static uint32_t find_merge(const mur_tokenizer *t, uint32_t left, uint32_t right
 }
 
 /* The longest special piece at the head of the text, or NONE. If the last one at or before the text
- * is no head of it, a shorter one begins as both do. */
+ * is not a head of it, a shorter one begins as both do. */
 static uint32_t find_special(const mur_tokenizer *t, const uint8_t *text, size_t size,
                              uint32_t flags)
 {

@@ -15,7 +15,7 @@ typedef struct muc_json_scan {
     size_t string_capacity;
 } muc_json_scan;
 
-/* The next character that is no white space, or '\0' at the end; it is left there. */
+/* The next character that is not white space, or '\0' at the end; it is left there. */
 char muc_scan_peek(muc_json_scan *scan);
 /* Takes that character if it is c. */
 bool muc_scan_take(muc_json_scan *scan, char c);
@@ -26,7 +26,8 @@ muc_status muc_scan_next(muc_json_scan *scan, char closing, bool *more);
 /* A string, unescaped: *out is NUL-terminated only by chance and good until the next one. Bytes
  * need not be UTF-8. */
 muc_status muc_scan_string(muc_json_scan *scan, muc_string_view *out);
-/* A whole number of at most 10 digits; -1 for anything else that is no string and no bracket. */
+/* A whole number of at most 10 digits; -1 for anything else that is neither a string nor a bracket.
+ */
 muc_status muc_scan_count(muc_json_scan *scan, int64_t *out);
 /* Any number that is finite. */
 muc_status muc_scan_number(muc_json_scan *scan, double *out);

@@ -16,7 +16,7 @@ void muc_text_add_args(muc_text *text, const char *format, va_list args) MUC_PRI
 void muc_text_add_bytes(muc_text *text, const void *data, size_t size);
 /* A name in the form that muc/visible.h describes. */
 void muc_text_add_visible(muc_text *text, const char *string);
-/* Bytes that are no UTF-8 are spelled \xff, all else is as it is. */
+/* Bytes that are not UTF-8 are spelled \xff, all else is as it is. */
 void muc_text_add_utf8(muc_text *text, const char *string);
 /* The JSON form of that, quotes included; characters that muc_visible spells out are \uNNNN. */
 void muc_text_add_json(muc_text *text, const char *string);

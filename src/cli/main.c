@@ -9,7 +9,7 @@
 
 enum { MOST_THREADS = 1024 };
 
-/* A file that the command line names is no output, whenever it is read. */
+/* A file that the command line names is not an output, whenever it is read. */
 static muc_status protect(muc_context *ctx, const cli_args *args, const char *path)
 {
     struct stat input, output;

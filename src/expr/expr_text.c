@@ -217,7 +217,7 @@ static muc_status parse_operand(parser *p, muc_expr *out)
     return expect(p, ')');
 }
 
-/* the binary operator at the cursor, blanks skipped; "<<" is no "<" */
+/* the binary operator at the cursor, blanks skipped; "<<" is not a "<" */
 static const spelling *next_operator(parser *p)
 {
     const spelling *found = NULL;

@@ -172,8 +172,8 @@ muc_status muc_checkpoint_chat_template(muc_context *ctx, const muc_checkpoint *
 /* NULL if there is no tensor of that name. */
 const muc_tensor_view *muc_checkpoint_find(const muc_checkpoint *checkpoint, const char *name);
 
-/* The least and the most element of a tensor of numbers; false if one of them is no whole number of
- * 32 bits. Of no elements: 0 and 0. */
+/* The least and the most element of a tensor of numbers; false if one of them is not a whole number
+ * of 32 bits. Of no elements: 0 and 0. */
 bool muc_tensor_range(const muc_tensor_view *tensor, double *least, double *most);
 /* Bytes in its file, with scales or codebooks. */
 uint64_t muc_checkpoint_stored(const muc_tensor_view *tensor);

@@ -264,7 +264,7 @@ static muc_status check_sizes(muc_context *ctx, const muc_checkpoint *checkpoint
     for (uint32_t i = 0; config->layer_sizes && i < config->layers; i++)
         MUC_TRY(check_layer(ctx, checkpoint, i));
     if (!config->layer_sizes && config->heads % config->kv_heads != 0)
-        return FAIL(MUC_MALFORMED, "heads, %u, is no multiple of kv_heads, %u", config->heads,
+        return FAIL(MUC_MALFORMED, "heads, %u, is not a multiple of kv_heads, %u", config->heads,
                     config->kv_heads);
     if (config->position == MUC_POSITION_ROPE && config->head_dim % 2 != 0)
         return FAIL(MUC_MALFORMED, "head_dim, %u, is odd", config->head_dim);

@@ -113,7 +113,7 @@ static muc_status extend(machine *m, muc_pickle_kind kind, value *const *items, 
 
     MUC_TRY(pop(m, &to));
     if (to->kind != kind || (kind == MUC_PICKLE_DICT && count % 2 != 0))
-        return muc_read_fail(m->r, "the pickle adds items to what is no %s",
+        return muc_read_fail(m->r, "the pickle adds items to what is not a %s",
                              kind == MUC_PICKLE_DICT ? "dictionary" : "list");
     MUC_TRY(append(m, to, items, count));
     return push(m, to);
@@ -219,7 +219,7 @@ static muc_status push_tensor(machine *m, const value *args)
         args->items[1]->kind != MUC_PICKLE_INTEGER || args->items[1]->integer < 0 ||
         !integers_of(args->items[2], &v->rank, v->dims) ||
         !integers_of(args->items[3], &strides, v->strides) || strides != v->rank)
-        return muc_read_fail(m->r, "a tensor that is no storage, place, shape and strides");
+        return muc_read_fail(m->r, "a tensor that is not a storage, place, shape and strides");
     v->storage = args->items[0]->storage;
     v->integer = args->items[1]->integer;
     return push(m, v);
@@ -250,7 +250,7 @@ static muc_status reduce(machine *m)
     MUC_TRY(pop(m, &args));
     MUC_TRY(pop(m, &callee));
     if (callee->kind != MUC_PICKLE_GLOBAL || args->kind != MUC_PICKLE_SEQUENCE)
-        return muc_read_fail(m->r, "the pickle calls what is no function");
+        return muc_read_fail(m->r, "the pickle calls what is not a function");
     for (size_t i = 0; i < MUC_COUNT(calls); i++) {
         if (strcmp(calls[i].name, callee->text) != 0)
             continue;
@@ -280,7 +280,7 @@ static muc_status push_storage(machine *m)
         id->items[1]->kind != MUC_PICKLE_GLOBAL || id->items[2]->kind != MUC_PICKLE_STRING ||
         id->items[4]->kind != MUC_PICKLE_INTEGER || id->items[4]->integer < 0 ||
         (id->count > 5 && id->items[5]->kind != MUC_PICKLE_NONE))
-        return muc_read_fail(m->r, "a storage that is no class, key, place and size");
+        return muc_read_fail(m->r, "a storage that is not a class, key, place and size");
     key = id->items[2];
     MUC_TRY(new_value(m, MUC_PICKLE_STORAGE, &v));
     m->compares += m->storages->count;
@@ -300,7 +300,7 @@ static muc_status push_storage(machine *m)
         if (strcmp(storages[i].name, id->items[1]->text) == 0)
             v->storage->dtype = storages[i].dtype;
     if (v->storage->dtype == MUC_DTYPE_COUNT)
-        return muc_read_fail(m->r, "'%s' is no storage", id->items[1]->text);
+        return muc_read_fail(m->r, "'%s' is not a storage", id->items[1]->text);
     MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->storages->count + 1, sizeof(*m->storages->items),
                            &m->storages->capacity, (void **)&m->storages->items));
     m->storages->items[m->storages->count++] = v->storage;
@@ -315,7 +315,7 @@ static muc_status build(machine *m)
     MUC_TRY(pop(m, &state));
     MUC_TRY(pop(m, &object));
     if (object->kind != MUC_PICKLE_DICT)
-        return muc_read_fail(m->r, "the pickle gives state to what is no dictionary");
+        return muc_read_fail(m->r, "the pickle gives state to what is not a dictionary");
     return push(m, object);
 }
 

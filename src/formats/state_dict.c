@@ -301,7 +301,7 @@ static muc_status read_state(muc_torch_state *s, const muc_pickle_value *dict)
 
         if (key->kind != MUC_PICKLE_STRING || v->kind != MUC_PICKLE_TENSOR)
             return muc_fail(s->ctx, MUC_UNSUPPORTED, s->bytes.name, MUC_NO_OFFSET,
-                            "entry '%.200s' of the state dict is no tensor",
+                            "entry '%.200s' of the state dict is not a tensor",
                             key->kind == MUC_PICKLE_STRING ? key->text : "?");
         s->items[s->count].name = key->text;
         MUC_TRY(read_weight(s, v, &left, &s->items[s->count++]));

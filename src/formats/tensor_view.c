@@ -6,9 +6,10 @@
 
 static muc_status fail_shape(muc_context *ctx, const muc_tensor_view *view)
 {
-    return muc_fail(ctx, MUC_MALFORMED, view->file, view->offset,
-                    "tensor '%s': the shape overflows, or its last dimension is no multiple of %u",
-                    view->name, muc_dtype_get(view->dtype)->block_elements);
+    return muc_fail(
+        ctx, MUC_MALFORMED, view->file, view->offset,
+        "tensor '%s': the shape overflows, or its last dimension is not a multiple of %u",
+        view->name, muc_dtype_get(view->dtype)->block_elements);
 }
 
 muc_status muc_tensor_measure(muc_context *ctx, muc_tensor_view *view)
@@ -37,7 +38,7 @@ muc_status muc_tensor_to_f32(muc_context *ctx, const muc_tensor_view *view, uint
         scale_elements(view, first, count, out);
     else if (!muc_dtype_to_f32(view->dtype, view->data, first, count, out))
         return muc_fail(ctx, MUC_UNSUPPORTED, view->file, view->offset,
-                        "tensor '%s' of type %s is no tensor of floats", view->name,
+                        "tensor '%s' of type %s is not a tensor of floats", view->name,
                         muc_dtype_get(view->dtype)->name);
     for (uint64_t n = 0; n < count; n++)
         if (!isfinite(out[n]))

@@ -18,7 +18,7 @@ muc_status muc_zip_read(muc_zip *zip, const char *name, muc_bytes *out);
  * not looked at. */
 muc_status muc_zip_borrow(muc_zip *zip, const char *name, muc_bytes *out);
 
-/* The name of the member that a zip begins with, of no NUL at its end; false if it is no zip. */
+/* The name of the member that a zip begins with, of no NUL at its end; false if it is not a zip. */
 bool muc_zip_first(muc_bytes bytes, muc_string_view *name);
 
 #endif

@@ -35,7 +35,7 @@ bool muc_dtype_range(muc_dtype dtype, int64_t *low, int64_t *high);
 bool muc_dtype_find(const char *name, muc_dtype *out);
 
 /* Elements and bytes of a dense tensor of dims[0..rank-1], outermost first; rank 0 is a scalar.
- * False if either overflows, or if the innermost dimension is no whole number of blocks. */
+ * False if either overflows, or if the innermost dimension is not a whole number of blocks. */
 bool muc_dtype_measure(muc_dtype dtype, uint32_t rank, const uint64_t *dims, uint64_t *elements,
                        uint64_t *bytes);
 

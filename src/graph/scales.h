@@ -118,7 +118,7 @@ typedef struct muc_lstm_scales {
     int32_t cell_shift;                   /* c's scale is 2^(cell_shift - 12) */
     int32_t clip;                         /* of c; INT32_MAX: none */
 } muc_lstm_scales;
-/* False if c's scale is no power of two, or out of range, or weights have zero points or several
+/* False if c's scale is not a power of two, or out of range, or weights have zero points or several
  * scales in a gate, or a factor is 2^30 or more. */
 bool muc_scale_lstm(const muc_graph *graph, const muc_node *node, muc_lstm_scales *out);
 

@@ -199,7 +199,7 @@ static muc_status span_of(const muc_rule *r, muc_expr size, uint64_t apart, muc_
     if (count == 0)
         span = 0;
     else if (!muc_mul_u64(apart, count - 1, &span) || span > UINT32_MAX)
-        return muc_rule_fail(r, "%u elements, %llu apart, are no part of a dimension", count,
+        return muc_rule_fail(r, "%u elements, %llu apart, are not part of a dimension", count,
                              (unsigned long long)apart);
     *out = muc_rule_dim(r, span);
     return muc_expr_status(pool);

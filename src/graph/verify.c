@@ -78,12 +78,12 @@ muc_status muc_tensor_check(muc_context *ctx, const muc_graph *graph, const muc_
     if (tensor->kind >= MUC_TENSOR_KIND_COUNT || tensor->dtype >= MUC_DTYPE_COUNT ||
         tensor->rank > MUC_GRAPH_MAX_RANK)
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                        "tensor '%s': kind %u, type %u, rank %u: one is no valid number",
+                        "tensor '%s': kind %u, type %u, rank %u: one is not a valid number",
                         tensor->name, tensor->kind, tensor->dtype, tensor->rank);
     for (uint32_t i = 0; i < tensor->rank; i++)
         if (!is_expr(graph, tensor->dims[i]))
             return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                            "tensor '%s': dimension %u is no expression", tensor->name, i);
+                            "tensor '%s': dimension %u is not an expression", tensor->name, i);
     if ((tensor->kind == MUC_TENSOR_ACTIVATION) != (tensor->producer != MUC_NO_ID))
         return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
                         "tensor '%s': an activation has a producer, a %s has none", tensor->name,

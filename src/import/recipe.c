@@ -178,7 +178,7 @@ static muc_status take_input(cook *c, uint32_t *id)
     return node->functions->step(node->self, MUC_OP_CAST, name + 1, id, 1, &to, id);
 }
 
-/* *found false: the word is no operand */
+/* *found false: the word is not an operand */
 static muc_status take_operand(cook *c, bool *found)
 {
     const muc_file_node *node = c->node;

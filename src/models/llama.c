@@ -142,7 +142,7 @@ static muc_status combine(builder *b, muc_op op, const char *stage, uint32_t x, 
     return node(b, op, name, inputs, 2, NULL, 0, out);
 }
 
-/* bias_row is 0 (the embedding, which is no bias) if there is none */
+/* bias_row is 0 (the embedding, which is not a bias) if there is none */
 static muc_status linear(builder *b, const char *stage, uint32_t x, unsigned row, unsigned bias_row,
                          uint32_t *out)
 {

@@ -138,8 +138,9 @@ static muc_status run(const evaluation *e, uint32_t tensor, uint32_t count, floa
     MUC_TRY(muc_ref_open(e->r->ctx, e->graph, &ref));
     status = muc_ref_run(ref, bindings, NULL, 0);
     if (status == MUC_OK && (!muc_ref_get(ref, e->map[tensor], &view) || view.elements != count))
-        status = muc_fail(e->r->ctx, MUC_BUG, e->r->old.name, MUC_NO_OFFSET,
-                          "'%s' is no function of one number", muc_rewrite_old(e->r, tensor)->name);
+        status =
+            muc_fail(e->r->ctx, MUC_BUG, e->r->old.name, MUC_NO_OFFSET,
+                     "'%s' is not a function of one number", muc_rewrite_old(e->r, tensor)->name);
     if (status == MUC_OK)
         memcpy(out, view.data, count * sizeof(*out));
     muc_ref_close(ref);

@@ -73,7 +73,7 @@ static inline const muc_tensor *muc_rewrite_old(const muc_rewrite *r, uint32_t t
 {
     return &r->old.tensors[tensor];
 }
-/* The node that alone reads the tensor, which is no output of the graph; else NULL. */
+/* The node that alone reads the tensor, which is not an output of the graph; else NULL. */
 const muc_node *muc_rewrite_only_reader(const muc_rewrite *r, uint32_t tensor);
 /* The node that computes the tensor; NULL for inputs, constants, states. */
 const muc_node *muc_rewrite_producer(const muc_rewrite *r, uint32_t tensor);
@@ -82,7 +82,7 @@ bool muc_rewrite_is_constant(const muc_rewrite *r, uint32_t tensor);
 /* A constant of which only the shape is known, and of as many bytes as the new one that is to be
  * made of it: that is then made of the same data. */
 bool muc_rewrite_is_shape(const muc_rewrite *r, const muc_tensor *constant, uint64_t bytes);
-/* Dimension i's value; false if it is no constant. */
+/* Dimension i's value; false if it is not a constant. */
 bool muc_rewrite_dim(const muc_graph *graph, const muc_tensor *tensor, uint32_t i, uint32_t *out);
 
 #endif

@@ -6,7 +6,7 @@
 #include "report/report_builder.h"
 
 /* A report that was written as JSON. Its tables have no units and meanings. MUC_MALFORMED, naming
- * file and offset, for what is no JSON object. */
+ * file and offset, for what is not a JSON object. */
 muc_status muc_report_read(muc_context *ctx, muc_bytes json, muc_report **out);
 
 /* Keys: a and b as they are named here, and the tables "figures" (figure, a, b, change: b / a - 1)

@@ -204,7 +204,7 @@ void muc_report_add_memory(muc_report *report, const muc_memory_figure *figure)
     draw_steps(&c);
     draw_parts(&c);
     draw_line(&c, figure->limit, "#000000", "1,0", "end of the memory", 1);
-    if (figure->part_count == 0) /* of several it is no address */
+    if (figure->part_count == 0) /* of several it is not an address */
         draw_line(&c, figure->peak, "#c2255c", "6,3", "used", 0);
     draw_line(&c, figure->bound, "#1b6e3a", "2,3", "lower bound", 1);
     muc_text_add(&c.text, "</svg>\n");

@@ -14,7 +14,7 @@ typedef struct neighbours {
 
 typedef struct work {
     muc_layered *layout;
-    size_t own;              /* nodes that are no points */
+    size_t own;              /* nodes that are not points */
     neighbours above, below; /* by links */
     uint32_t **layers;       /* nodes of each, in order; into layer_nodes */
     uint32_t *sizes;

@@ -26,7 +26,7 @@ size_t muc_report_columns(const muc_report *report, const char *table,
 /* Whether the numbers of a column stand to the right: its first value is one. */
 bool muc_report_is_numeric(const json_t *table, const char *column);
 
-/* A string of JSON of text; bytes that are no UTF-8 (of a file's name, half a character of a
+/* A string of JSON of text; bytes that are not UTF-8 (of a file's name, half a character of a
  * model's text) are spelled as muc_text_add_utf8 does. NULL if memory is out. */
 json_t *muc_report_string_of(muc_text *text);
 

@@ -191,7 +191,7 @@ muc_status muc_network_dims(muc_context *ctx, muc_arena *arena, const char *text
         *dim = (muc_network_dim){ .name = NULL };
         if (!take_dim(ctx, arena, &at, dim, &status))
             return muc_fail(ctx, MUC_USAGE, "dimensions", (uint64_t)(at - text),
-                            "'%s' is no list of NAME=N, NAME=LO..HI or NAME=FORMULA", text);
+                            "'%s' is not a list of NAME=N, NAME=LO..HI or NAME=FORMULA", text);
         MUC_TRY(status);
         ++*count;
         if (*at == '\0')
@@ -249,7 +249,7 @@ muc_status muc_network_types(muc_context *ctx, muc_arena *arena, const char *tex
 
         if (!take_type(&at, &name, &length, word))
             return muc_fail(ctx, MUC_USAGE, "types", (uint64_t)(at - text),
-                            "'%s' is no list of NAME=TYPE, as input=u8", text);
+                            "'%s' is not a list of NAME=TYPE, as input=u8", text);
         MUC_TRY(find_type(ctx, word, &type->dtype));
         MUC_TRY(muc_arena_string(ctx, arena, name, length, &type->name));
         ++*count;

@@ -393,7 +393,7 @@ static muc_status read_npy(muc_context *ctx, muc_arena *arena, muc_bytes bytes, 
     first = array.rank == 3 && is_channels(d[0]);
     if (array.dtype != MUC_U8 || !(first || last))
         return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, MUC_NO_OFFSET,
-                        "an array of %s with %u dimensions is no picture: expected u8 [height, "
+                        "an array of %s with %u dimensions is not a picture: expected u8 [height, "
                         "width] with 1 or 3 channels before or after",
                         muc_dtype_get(array.dtype)->name, array.rank);
     if (last) {
@@ -420,7 +420,7 @@ static muc_status read_picture(muc_context *ctx, muc_arena *arena, muc_bytes byt
     if (bytes.size != raw)
         return muc_fail(
             ctx, MUC_UNSUPPORTED, bytes.name, 0,
-            "is no picture that is read (PNG, PGM, PPM, a .npy array of u8); raw samples "
+            "is not a picture that is read (PNG, PGM, PPM, a .npy array of u8); raw samples "
             "would be %llu bytes, it has %zu",
             (unsigned long long)raw, bytes.size);
     MUC_TRY(

@@ -82,7 +82,7 @@ static muc_status widen(muc_context *ctx, muc_graph *graph, muc_tensor *tensor)
     MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, count, &values));
     if (!muc_dtype_to_f32(tensor->dtype, tensor->data, 0, count, values))
         return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                        "constant '%s' is %s, which is no float", tensor->name,
+                        "constant '%s' is %s, which is not a float", tensor->name,
                         muc_dtype_get(tensor->dtype)->name);
     tensor->dtype = MUC_F32;
     tensor->data = (const uint8_t *)values;

@@ -214,7 +214,7 @@ muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc
 
         if (!store(dtype, &e, from_integer, *out + i * size))
             return muc_fail(ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
-                            "array '%s': element %" PRIu64 ", %g, is no number of type %s",
+                            "array '%s': element %" PRIu64 ", %g, is not a number of type %s",
                             array->name, i, e.real, muc_dtype_get(dtype)->name);
     }
     return MUC_OK;
@@ -317,7 +317,7 @@ static muc_status list_ports(runner *r, const char ***names, port **ports, size_
         if (id == MUC_NO_ID || (graph->tensors[id].kind != MUC_TENSOR_INPUT &&
                                 graph->tensors[id].kind != MUC_TENSOR_STATE))
             return muc_fail(r->ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
-                            "'%s' of the exports is no input of their graph", u->inputs[i]);
+                            "'%s' of the exports is not an input of their graph", u->inputs[i]);
         (*names)[*count] = u->inputs[i];
         (*ports)[(*count)++].tensor = id;
     }

@@ -12,7 +12,7 @@
 #define PROMPT_MARK "{prompt}"
 enum { MOST_TEMPLATE_BYTES = 65536 };
 
-/* What begins or ends a text is no text, even if the file calls it a token of the user's. */
+/* What begins or ends a text is not a text, even if the file calls it a token of the user's. */
 static void set_control(muc_vocabulary *vocabulary, uint32_t id)
 {
     if (id < vocabulary->count && vocabulary->pieces[id].type == MUR_PIECE_USER)

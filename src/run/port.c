@@ -70,7 +70,7 @@ muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_t
 
         if (!convert_one(input, quantizes ? quantize(input, real) : real, out + i * size))
             return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
-                            "'%s': element %llu, %g, is no number of type %s", array->name,
+                            "'%s': element %llu, %g, is not a number of type %s", array->name,
                             (unsigned long long)i, real, muc_dtype_get(input->dtype)->name);
     }
     return MUC_OK;

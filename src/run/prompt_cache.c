@@ -74,7 +74,7 @@ static muc_status fingerprint(muc_engine *engine, uint32_t *out)
 static muc_status not_a_cache(muc_engine *engine, const char *path)
 {
     return muc_fail(engine->ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
-                    "is no whole prompt cache of this version; remove it, or name another file");
+                    "is not a whole prompt cache of this version; remove it, or name another file");
 }
 
 /* Copies the parts of the memory, of the sizes that they have at this position. */

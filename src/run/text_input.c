@@ -82,7 +82,7 @@ static void store(muc_dtype dtype, uint8_t *data, size_t i, uint32_t number)
 static muc_status no_text(muc_context *ctx, const muc_graph *graph, const char *input)
 {
     return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
-                    "input '%s' is no mask, type or position of tokens: give arrays (--input)",
+                    "input '%s' is not a mask, type or position of tokens: give arrays (--input)",
                     input);
 }
 

@@ -146,7 +146,7 @@ typedef struct muc_target {
 /* NULL after the last. */
 const muc_target *muc_target_get(size_t i);
 /* What a target calls what it makes of a model: options->name, or the name of the model's file. In
- * arena. MUC_USAGE if options->name is no identifier of C. */
+ * arena. MUC_USAGE if options->name is not an identifier of C. */
 muc_status muc_name_of_output(muc_context *ctx, muc_arena *arena, const muc_model *model,
                               const muc_compile_options *options, const char **out);
 /* The target that made what lies at path, and what that is; NULL if none did. */

@@ -39,9 +39,10 @@ muc_status muc_name_of_output(muc_context *ctx, muc_arena *arena, const muc_mode
         return muc_name_of_path(ctx, arena, model->path, out);
     if (!*name || (*name >= '0' && *name <= '9') || name[strspn(name, letters)] ||
         strlen(name) > MOST_NAME_BYTES)
-        return muc_fail(ctx, MUC_USAGE, "--name", MUC_NO_OFFSET,
-                        "'%s' is no name: it takes 1 to %d letters, digits and _, no digit first",
-                        name, MOST_NAME_BYTES);
+        return muc_fail(
+            ctx, MUC_USAGE, "--name", MUC_NO_OFFSET,
+            "'%s' is not a name: it takes 1 to %d letters, digits and _, no digit first", name,
+            MOST_NAME_BYTES);
     return muc_arena_string(ctx, arena, name, strlen(name), out);
 }
 

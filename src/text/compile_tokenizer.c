@@ -24,7 +24,7 @@ typedef struct form_parts {
     const muc_vocabulary *vocabulary;
     muc_string_view *texts; /* [pieces] as plain text has them */
     size_t text_bytes;
-    char *more; /* [more_bytes] what specials are found by that is no piece's text */
+    char *more; /* [more_bytes] what specials are found by that is not a piece's text */
     size_t more_bytes, more_capacity;
     muc_ranked_merge *merges;
     size_t merge_count;

@@ -354,8 +354,8 @@ static muc_status read_lines_of_merges(const reader *r, muc_merge_texts *merges)
             continue;
         if (!muc_is_utf8(line, size))
             return muc_fail(r->ctx, MUC_MALFORMED, r->lines.name,
-                            (uint64_t)(line - (const char *)r->lines.data), "merge %zu is no UTF-8",
-                            merges->taken);
+                            (uint64_t)(line - (const char *)r->lines.data),
+                            "merge %zu is not UTF-8", merges->taken);
         MUC_TRY(muc_merge_texts_take(merges, (muc_string_view){ line, size }));
     }
     return MUC_OK;

@@ -66,7 +66,7 @@ static muc_status take_character(parser *p, int32_t *code)
         return refuse(p, "an end where a character is expected");
     *code = muc_utf8_read(p->text + p->at, p->size - p->at, &length);
     if (*code < 0)
-        return refuse(p, "a byte that is no UTF-8");
+        return refuse(p, "a byte that is not UTF-8");
     p->at += length;
     return MUC_OK;
 }

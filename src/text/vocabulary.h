@@ -23,7 +23,7 @@ typedef struct muc_piece {
     uint32_t type; /* MUR_PIECE_... */
     uint32_t
         found; /* MUR_SPECIAL_... of a special piece; of another, it is special too if ALWAYS */
-    bool found_as_written; /* by its text, in which U+2581 is no space */
+    bool found_as_written; /* by its text, in which U+2581 is not a space */
 } muc_piece;
 
 /* The pieces with these ids may merge to a third. */

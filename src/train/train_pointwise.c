@@ -1,4 +1,4 @@
-/* train_pointwise.c - norms, rotations, gates and the loss: everything that is no product. */
+/* train_pointwise.c - norms, rotations, gates and the loss: everything that is not a product. */
 #include "base/threads.h"
 #include "train/ops.h"
 

@@ -210,7 +210,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_pixel(const mur_conv_s8 *layer, const 
 }
 
 /* `channels` outputs, with weights of `inputs` each from w on, of the first `pixels` of a tile; r7
- * is no frame pointer even without optimization */
+ * is not a frame pointer even without optimization */
 static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile,
                                                int32_t inputs, const mur_mve_channel *channel,
                                                const int8_t *w, int32_t channels, int8_t *out,

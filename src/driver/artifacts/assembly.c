@@ -63,7 +63,7 @@ muc_status muc_list_resolved(muc_context *ctx, const char *path, uint32_t positi
             ? assembly->list_resolved(ctx, file.bytes, position, tokens, &lines)
             : muc_fail(
                   ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                  "is no program of positions and tokens: muc dis without --position lists it");
+                  "is not a program of positions and tokens: muc dis without --position lists it");
     muc_file_close(&file);
     return hand_over(ctx, status, &lines, text);
 }

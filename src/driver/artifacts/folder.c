@@ -34,10 +34,10 @@ static muc_status find_maker(muc_context *ctx, const char *path, bool network,
     if (*out && (made == MUC_MADE_NETWORK || !network))
         return MUC_OK;
     if (!muc_path_exists(path))
-        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is no folder");
+        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is not a folder");
     return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                    network ? "is no folder that muc compile wrote of a network"
-                            : "is no folder that muc compile wrote: report tells what generated "
+                    network ? "is not a folder that muc compile wrote of a network"
+                            : "is not a folder that muc compile wrote: report tells what generated "
                               "code needs; muc inspect shows what a model holds");
 }
 

@@ -49,7 +49,7 @@ muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weig
                         ".bdt files hold language models, not networks");
     if (model->kind != MUC_MODEL_CHECKPOINT)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "it is no checkpoint: its weights are blocks already");
+                        "it is not a checkpoint: its weights are blocks already");
     MUC_TRY(muc_output_precheck(ctx, out_path));
     MUC_TRY(muc_model_graph(ctx, model, &graph));
     status = muc_graph_quantize(ctx, model, options, graph, &result);

@@ -285,7 +285,7 @@ muc_status muc_run_network(muc_context *ctx, const muc_model *model, const muc_a
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is no network: it runs on text, not on arrays");
+                        "the file is not a network: it runs on text, not on arrays");
     MUC_TRY(muc_report_new(ctx, out));
     status = run(ctx, model, &arena, how, *out);
     muc_arena_free(&arena);

@@ -214,8 +214,8 @@ static muc_status note_options(muc_context *ctx, muc_model *model, const muc_mod
     return MUC_OK;
 }
 
-/* The arrays of NAME beside the network, if they are whole numbers alone; one that is no archive of
- * arrays says nothing. */
+/* The arrays of NAME beside the network, if they are whole numbers alone; one that is not an
+ * archive of arrays says nothing. */
 static size_t whole_beside(muc_context *ctx, muc_model *model, const char *name,
                            muc_tensor_view **out)
 {
@@ -351,11 +351,11 @@ static muc_status open_checked(muc_context *ctx, muc_model *model, const muc_mod
     MUC_TRY(open_any(ctx, model, options));
     if (model->kind != MUC_MODEL_NETWORK && options->export_count)
         return muc_fail(ctx, MUC_USAGE, options->exports[0], MUC_NO_OFFSET,
-                        "stands after a model that is no network: only a network has exports");
+                        "stands after a model that is not a network: only a network has exports");
     if (model->kind != MUC_MODEL_NETWORK &&
         (options->dims || options->inputs || options->image || options->arch))
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "the file is no network: it takes neither arrays nor a picture nor "
+                        "the file is not a network: it takes neither arrays nor a picture nor "
                         "dimensions nor --arch");
     return MUC_OK;
 }

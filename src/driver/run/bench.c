@@ -49,7 +49,7 @@ static muc_status add_tests(muc_context *ctx, bench_tests *tests, const char *li
 
         if (!end || (*end && *end != ',') || value > UINT32_MAX)
             return muc_fail(ctx, MUC_USAGE, "bench", MUC_NO_OFFSET,
-                            "'%s' is no list of numbers of tokens, as 128,512", list);
+                            "'%s' is not a list of numbers of tokens, as 128,512", list);
         if (value && tests->count == MOST_TESTS)
             return muc_fail(ctx, MUC_USAGE, "bench", MUC_NO_OFFSET, "more than %d tests",
                             MOST_TESTS);

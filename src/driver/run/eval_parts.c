@@ -195,8 +195,9 @@ typedef struct merge {
 
 static muc_status not_a_part(muc_context *ctx, const char *path)
 {
-    return muc_fail(ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
-                    "is no part that muc wrote: expected what muc eval --shard I/N --json prints");
+    return muc_fail(
+        ctx, MUC_MALFORMED, path, MUC_NO_OFFSET,
+        "is not a part that muc wrote: expected what muc eval --shard I/N --json prints");
 }
 
 static bool count_of(const json_t *row, const char *key, uint64_t *out)

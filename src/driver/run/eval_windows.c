@@ -228,7 +228,7 @@ static muc_status read_logits(muc_context *ctx, muc_bytes file, muc_arena *arena
 
     if (file.size < HEADER_BYTES || memcmp(file.data, magic, 8) != 0)
         return muc_fail(ctx, MUC_MALFORMED, file.name, 0,
-                        "is no file of logits: expected what --save-logits or llama-perplexity "
+                        "is not a file of logits: expected what --save-logits or llama-perplexity "
                         "--kl-divergence-base writes");
     w->window = w->stride = muc_load_u32(file.data + 8);
     w->count = muc_load_u32(file.data + 16);

@@ -110,7 +110,7 @@ static muc_status check_board(muc_context *ctx, const muc_model *model,
 
     if (model->kind != MUC_MODEL_COMPILED || !model->target->speak)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                        "is no folder of C code: boards run nothing else");
+                        "is not a folder of C code: boards run nothing else");
     if (sampling->temperature > 0 ||
         (sampling->repeat_penalty != 0 && sampling->repeat_penalty != 1))
         return muc_fail(ctx, MUC_USAGE, options->board, MUC_NO_OFFSET,
@@ -135,7 +135,7 @@ static muc_status check_machine(muc_context *ctx, const muc_model *model,
     if (!options->machine || has_clock(model, options))
         return MUC_OK;
     return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
-                    "is no program for a machine that has a clock");
+                    "is not a program for a machine that has a clock");
 }
 
 static muc_status speak(muc_context *ctx, const muc_model *model, muc_arena *arena,

@@ -66,7 +66,8 @@ static muc_status next_id(muc_context *ctx, const char **at, uint32_t pieces, ui
         return MUC_OK;
     if (**at < '0' || **at > '9')
         return muc_fail(ctx, MUC_USAGE, "ids", MUC_NO_OFFSET,
-                        "'%.16s' is no number of a token: expected numbers as in 1,403,407", *at);
+                        "'%.16s' is not a number of a token: expected numbers as in 1,403,407",
+                        *at);
     value = strtoull(*at, &end, 10);
     if (value >= pieces)
         return muc_fail(ctx, MUC_USAGE, "ids", MUC_NO_OFFSET,

@@ -39,9 +39,9 @@ static muc_status check_value(reading *r, const muc_sweep_axis *axis, const char
     char *end = NULL;
 
     if (kind == REAL && !(strtod(value, &end) > 0 && *end == '\0'))
-        return muc_ini_fail(&r->ini, at, "'%s' is no number above 0", value);
+        return muc_ini_fail(&r->ini, at, "'%s' is not a number above 0", value);
     if (kind == COUNT && (value[strspn(value, "0123456789")] || strlen(value) > 9))
-        return muc_ini_fail(&r->ini, at, "'%s' is no whole number below 10^9", value);
+        return muc_ini_fail(&r->ini, at, "'%s' is not a whole number below 10^9", value);
     for (uint32_t i = 0; i < axis->count; i++)
         if (strcmp(axis->values[i], value) == 0)
             return muc_ini_fail(&r->ini, at, "'%s' is in the list twice", value);

@@ -110,7 +110,8 @@ static muc_status settle_config(synth *s)
     bool failed;
 
     if (!json_is_object(s->config))
-        return muc_fail(s->ctx, MUC_MALFORMED, s->options->shape, MUC_NO_OFFSET, "is no object");
+        return muc_fail(s->ctx, MUC_MALFORMED, s->options->shape, MUC_NO_OFFSET,
+                        "is not an object");
     failed = json_object_set_new(s->config, "bos_token_id", json_integer(1)) != 0 ||
              json_object_set_new(s->config, "eos_token_id", json_integer(2)) != 0 ||
              json_object_set_new(s->config, "torch_dtype", json_string("bfloat16")) != 0;

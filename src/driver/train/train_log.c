@@ -84,7 +84,7 @@ muc_status muc_train_log_of_csv(muc_context *ctx, muc_bytes text, uint64_t last,
         line[size < sizeof(line) ? size : 0] = '\0';
         if (!read_row(line, &row))
             return muc_fail(ctx, MUC_MALFORMED, text.name, (uint64_t)(at - (const char *)text.data),
-                            "line %zu is no row of a step", number + 1);
+                            "line %zu is not a row of a step", number + 1);
         if (row.step > last)
             return MUC_OK;
         MUC_TRY(muc_train_log_add(ctx, out, &row));

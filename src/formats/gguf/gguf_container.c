@@ -207,7 +207,7 @@ static muc_status read_alignment(const muc_gguf *gguf, uint32_t *out)
         *out = muc_load_u32(value->data);
     if (value->type != MUC_GGUF_U32 || *out == 0 || (*out & (*out - 1)) != 0)
         return muc_fail(gguf->ctx, MUC_MALFORMED, gguf->bytes.name, value->offset,
-                        "'%s' is no u32 power of two", value->key);
+                        "'%s' is not a u32 power of two", value->key);
     return MUC_OK;
 }
 

@@ -186,7 +186,7 @@ static muc_status read_shards(shard_index *x)
     json_t *value;
 
     if (!json_is_object(x->map))
-        return MALFORMED(x, "\"weight_map\" is no object");
+        return MALFORMED(x, "\"weight_map\" is not an object");
     if (!x->read)
         return muc_fail_nomem(x->ctx, x->name, sizeof(json_t));
     json_object_foreach(x->map, tensor, value) MUC_TRY(read_shard_once(x, tensor, value));

@@ -122,7 +122,7 @@ static muc_status read_finer(const reader *r, const json_t *object)
         if (!name)
             return UNSUPPORTED(r,
                                "\"quantization_config\": \"" MUC_HF_FINER
-                               "\": element %zu is no name of a tensor",
+                               "\": element %zu is not a name of a tensor",
                                i);
         MUC_TRY(muc_arena_format(r->ctx, &r->checkpoint->arena, &names[i], "%s", name));
     }
@@ -288,7 +288,7 @@ static muc_status read_layers_u32(const reader *r, const char *key, size_t at,
 
         if (value < 1 || value > UINT32_MAX)
             return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
-                            "\"%s\" of layer %zu is no number from 1 on", key, i);
+                            "\"%s\" of layer %zu is not a number from 1 on", key, i);
         memcpy((char *)&(*sizes)[i] + at, &size, sizeof(size));
         *out = size > *out ? size : *out;
     }

@@ -189,7 +189,7 @@ static muc_status read_rope(const reader *r)
         return MUC_OK;
     if (!json_is_object(scaling))
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
-                        "\"rope_scaling\" is no object");
+                        "\"rope_scaling\" is not an object");
     return read_scaling(r, scaling);
 }
 

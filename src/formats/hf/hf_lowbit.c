@@ -133,7 +133,7 @@ static muc_status check_finer(muc_context *ctx, const muc_checkpoint *checkpoint
         if (!view || view->dtype != MUC_U8 || view->rank != 2)
             return muc_fail(ctx, MUC_MALFORMED, checkpoint->path, MUC_NO_OFFSET,
                             "\"quantization_config\": \"" MUC_HF_FINER
-                            "\" has '%s', which is no matrix of indices",
+                            "\" has '%s', which is not a matrix of indices",
                             checkpoint->finer[i]);
     }
     return MUC_OK;

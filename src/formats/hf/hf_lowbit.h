@@ -3,8 +3,8 @@
  * A matrix NAME [n][k] is I8 [n, k] (int8) or U8 [n, bytes of a row's indices], and beside it lies
  * NAME_scale, F16 [n], or NAME_codebook, F16 [n, groups, 4]. config.json's "quantization_config"
  * names the format of the embedding and the head, and that of all other matrices, and lists under
- * "finer" those that have int4 where the others have int2; rows that are no whole number of bytes
- * are int8.
+ * "finer" those that have int4 where the others have int2; rows that are not a whole number of
+ * bytes are int8.
  */
 #ifndef MUC_HF_LOWBIT_H
 #define MUC_HF_LOWBIT_H

@@ -176,7 +176,7 @@ static muc_status measure_packed(matrix *m)
     m->columns = m->shape->dtype == MUC_I64 ? muc_load_u64(m->shape->data + 8)
                                             : muc_load_u32(m->shape->data + 4);
     if (m->codes->rank != 2 || m->columns > UINT32_MAX)
-        return MALFORMED(m, "'%s' is no matrix", m->codes->name);
+        return MALFORMED(m, "'%s' is not a matrix", m->codes->name);
     MUC_TRY(find_bits(m));
     MUC_TRY(expect(m, m->codes, "codes", MUC_I32, m->rows, words_of(m->columns, m->per)));
     MUC_TRY(measure_scales(m));

@@ -65,7 +65,7 @@ static muc_status read_group(const reader *r, const char *key)
 
     if (value && (!json_is_integer(value) || group < -1 || group == 0 || group > INT32_MAX))
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
-                        "\"quantization_config\": \"%s\" is no number of columns", key);
+                        "\"quantization_config\": \"%s\" is not a number of columns", key);
     r->out->group = group > 0 ? (uint32_t)group : 0;
     return MUC_OK;
 }

@@ -48,7 +48,7 @@ static muc_status read_sizes(const file *f, const char *tensor, const json_t *ob
 
     if (!json_is_array(array))
         return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
-                        "tensor '%s': \"%s\" is no array", tensor, key);
+                        "tensor '%s': \"%s\" is not an array", tensor, key);
     *count = json_array_size(array);
     if (*count > max)
         return muc_fail(f->ctx, MUC_UNSUPPORTED, f->bytes.name, PREFIX_BYTES,
@@ -59,7 +59,7 @@ static muc_status read_sizes(const file *f, const char *tensor, const json_t *ob
 
         if (!json_is_integer(item) || json_integer_value(item) < 0)
             return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
-                            "tensor '%s': entry %zu of \"%s\" is no size", tensor, i, key);
+                            "tensor '%s': entry %zu of \"%s\" is not a size", tensor, i, key);
         out[i] = (uint64_t)json_integer_value(item);
     }
     return MUC_OK;
@@ -92,7 +92,7 @@ static muc_status read_tensor(const file *f, const char *name, const json_t *obj
     MUC_TRY(muc_arena_string(f->ctx, &f->checkpoint->arena, name, strlen(name), &view.name));
     if (!json_is_object(object) || json_object_size(object) != TENSOR_KEYS)
         return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
-                        "tensor '%s' is no object of dtype, shape and data_offsets", name);
+                        "tensor '%s' is not an object of dtype, shape and data_offsets", name);
     MUC_TRY(muc_json_string_or_null(f->ctx, f->bytes.name, object, "dtype", &dtype));
     if (!dtype || !find_dtype(dtype, &view.dtype))
         return muc_fail(f->ctx, MUC_UNSUPPORTED, f->bytes.name, PREFIX_BYTES,
@@ -117,13 +117,10 @@ static muc_status check_metadata(const file *f, const json_t *metadata)
 
     if (!json_is_object(metadata))
         return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
-                        "\"__metadata__\" is no object");
-    json_object_foreach(
-        (json_t *)(uintptr_t)metadata, key,
-        value) if (!json_is_string(value)) return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name,
-                                                           PREFIX_BYTES,
-                                                           "\"__metadata__\": \"%s\" is no string",
-                                                           key);
+                        "\"__metadata__\" is not an object");
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) if (
+        !json_is_string(value)) return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
+                                                "\"__metadata__\": \"%s\" is not a string", key);
     return MUC_OK;
 }
 
@@ -134,7 +131,7 @@ static muc_status read_header(const file *f, json_t *header)
 
     if (!json_is_object(header))
         return muc_fail(f->ctx, MUC_MALFORMED, f->bytes.name, PREFIX_BYTES,
-                        "the header is no JSON object");
+                        "the header is not a JSON object");
     json_object_foreach(header, name, value)
     {
         if (strcmp(name, "__metadata__") == 0)

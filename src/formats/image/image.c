@@ -59,5 +59,5 @@ muc_status muc_image_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, m
         break;
     }
     return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, 0,
-                    "is no picture that is read: neither PNG nor PGM nor PPM");
+                    "is not a picture that is read: neither PNG nor PGM nor PPM");
 }

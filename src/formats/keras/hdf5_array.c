@@ -163,7 +163,8 @@ static muc_status inflate_chunk(array *a, const uint8_t *from, uint64_t size, ui
     return MUC_OK;
 }
 
-/* first bytes of all elements, then second ones, ..; what is no whole element follows as it is */
+/* first bytes of all elements, then second ones, ..; what is not a whole element follows as it is
+ */
 static void unshuffle(const uint8_t *from, uint64_t size, uint64_t element, uint8_t *to)
 {
     uint64_t count = size / element;

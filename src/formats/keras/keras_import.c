@@ -247,7 +247,7 @@ void muc_keras_same(muc_keras_import *im, uint32_t x)
 
 /* ---- the graph ---- */
 
-/* a first layer that is no InputLayer says what it takes */
+/* a first layer that is not an InputLayer says what it takes */
 static muc_status add_input(muc_keras_import *im, const char *name, const json_t *shape)
 {
     muc_tensor tensor = { .name = name, .kind = MUC_TENSOR_INPUT, .dtype = MUC_F32 };
@@ -255,7 +255,7 @@ static muc_status add_input(muc_keras_import *im, const char *name, const json_t
 
     if (rank < 2 || rank > MUC_GRAPH_MAX_RANK)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
-                                "the shape of the input is no list of 2 to 8 numbers");
+                                "the shape of the input is not a list of 2 to 8 numbers");
     for (size_t i = 0; i < rank; i++) {
         const json_t *item = json_array_get(shape, i);
         json_int_t value = i == 0 && json_is_null(item) ? 1 : json_integer_value(item);

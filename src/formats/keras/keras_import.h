@@ -9,7 +9,7 @@
 
 enum { MUC_KERAS_MAX_ARRAYS = 4, MUC_KERAS_MAX_SPATIAL = 2 };
 
-/* The graph's tensors that a call gives; of a layer that is no model one. */
+/* The graph's tensors that a call gives; of a layer that is not a model one. */
 typedef struct muc_keras_result {
     uint32_t count, *ids;
 } muc_keras_result;

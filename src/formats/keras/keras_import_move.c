@@ -90,7 +90,7 @@ static muc_status read_sides(const muc_keras_import *im, const char *key, int64_
     bool flat = im->spatial == 2 && json_array_size(value) == 4;
 
     if (!json_is_integer(value) && json_array_size(value) != 2 && !flat)
-        return muc_keras_refuse(im, MUC_MALFORMED, "\"%s\" is no number and no pair", key);
+        return muc_keras_refuse(im, MUC_MALFORMED, "\"%s\" is neither a number nor a pair", key);
     for (uint32_t i = 0; i < 2 * im->spatial; i++) {
         uint32_t d = i / 2, side = i % 2;
         const json_t *item = json_is_integer(value) ? value
@@ -241,8 +241,8 @@ muc_status muc_keras_import_arithmetic(muc_keras_import *im)
     value = number_of(im, &first);
     if (!json_is_number(value))
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
-                                "operands that are no two tensors and no "
-                                "tensor and a number");
+                                "operands other than two tensors, or a tensor "
+                                "and a number");
     /* another call of the layer may have another number */
     MUC_TRY(muc_arena_format(im->ctx, im->arena, &suffix, "number%" PRIu32, im->call->node));
     MUC_TRY(muc_keras_number(im, suffix, json_number_value(value), &number));

@@ -105,7 +105,7 @@ static muc_status resolve(const reader *r, const char *user, const json_t *refer
         return MUC_OK;
     }
     return muc_fail(r->ctx, MUC_MALFORMED, r->model->file, MUC_NO_OFFSET,
-                    "layer '%.200s': its input '%.200s' is no layer", user, name);
+                    "layer '%.200s': its input '%.200s' is not a layer", user, name);
 }
 
 static muc_status add_input(reader *r, muc_keras_call *call, const json_t *reference)
@@ -145,7 +145,7 @@ static muc_status add_reference(reader *r, muc_keras_call *call, const json_t *r
         return MUC_OK;
     if (!json_is_object(arguments))
         return fail(r, MUC_MALFORMED, r->model->layers[call->layer].name,
-                    "its arguments are no object");
+                    "its arguments are not an object");
     json_object_foreach((json_t *)(uintptr_t)arguments, key, value) if (is_reference(value))
         MUC_TRY(add_input(r, call, value));
     return MUC_OK;

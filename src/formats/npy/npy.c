@@ -111,7 +111,7 @@ static muc_status scan_shape(scanner *s)
     muc_tensor_view *view = s->view;
 
     if (!take(s, "("))
-        return fail(s, MUC_MALFORMED, "'shape' is no tuple");
+        return fail(s, MUC_MALFORMED, "'shape' is not a tuple");
     while (!take(s, ")")) {
         if (view->rank == MUC_MAX_RANK)
             return fail(s, MUC_UNSUPPORTED, "the array has more than 8 dimensions");
@@ -119,7 +119,7 @@ static muc_status scan_shape(scanner *s)
         if (take(s, ","))
             continue;
         if (view->rank == 1 || !take(s, ")"))
-            return fail(s, MUC_MALFORMED, "'shape' is no tuple");
+            return fail(s, MUC_MALFORMED, "'shape' is not a tuple");
         break;
     }
     return MUC_OK;
@@ -152,13 +152,13 @@ static muc_status scan_item(scanner *s)
 static muc_status scan_header(scanner *s)
 {
     if (!take(s, "{"))
-        return fail(s, MUC_MALFORMED, "the header is no dictionary");
+        return fail(s, MUC_MALFORMED, "the header is not a dictionary");
     while (!take(s, "}")) {
         MUC_TRY(scan_item(s));
         if (take(s, ","))
             continue;
         if (!take(s, "}"))
-            return fail(s, MUC_MALFORMED, "the header is no dictionary");
+            return fail(s, MUC_MALFORMED, "the header is not a dictionary");
         break;
     }
     skip_spaces(s);

@@ -5,7 +5,7 @@
 #include "formats/format.h"
 
 /* Reads every array of an archive, stored or deflated, in the archive's order; a member NAME.npy
- * gives the name NAME. Names and elements live in arena. Members that are no arrays, two of one
+ * gives the name NAME. Names and elements live in arena. Members that are not arrays, two of one
  * name, encryption, and archives that inflate out of all proportion are refused. */
 muc_status muc_npz_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_tensor_view **out,
                         size_t *count);

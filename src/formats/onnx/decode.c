@@ -147,7 +147,7 @@ muc_status muc_onnx_decode(muc_context *ctx, muc_arena *arena, muc_bytes file,
     *out = protobuf_c_message_unpack(descriptor, &allocator, file.size, file.data);
     if (*out || b.status != MUC_OK)
         return b.status;
-    return muc_fail(ctx, MUC_MALFORMED, file.name, MUC_NO_OFFSET, "the file is no valid %s",
+    return muc_fail(ctx, MUC_MALFORMED, file.name, MUC_NO_OFFSET, "the file is not a valid %s",
                     descriptor->short_name);
 }
 

@@ -12,7 +12,7 @@
 
 enum { MAX_DIM = 1 << 30, MAX_NAME = 128 };
 
-/* What is no letter, digit or '_' becomes '_'. */
+/* What is not a letter, digit or '_' becomes '_'. */
 static void identifier_of(const char *name, size_t length, char out[MAX_NAME])
 {
     size_t used = 0;
@@ -146,7 +146,7 @@ static muc_status named_dim(onnx_import *im, const char *name, muc_expr *out)
         return formula(im, option->formula, out)
                    ? muc_expr_status(im->graph->pool)
                    : muc_fail(im->ctx, MUC_USAGE, im->source->path, MUC_NO_OFFSET,
-                              "dimension '%s': '%s' is no sum or product of numbers and of the "
+                              "dimension '%s': '%s' is not a sum or product of numbers and of the "
                               "inputs' other dimensions",
                               name, option->formula);
     if (!option && is_formula(name) && formula(im, name, out))

@@ -103,7 +103,7 @@ muc_status onnx_fill_value(onnx_call *call, muc_dtype *dtype, onnx_number *out)
     if (!value)
         return MUC_OK;
     if (!value->t)
-        return onnx_fail(call, MUC_MALFORMED, "attribute 'value' is no tensor");
+        return onnx_fail(call, MUC_MALFORMED, "attribute 'value' is not a tensor");
     MUC_TRY(muc_onnx_tensor(call->im->ctx, &call->im->store, value->t, &view));
     if (view.elements != 1)
         return onnx_fail(call, MUC_MALFORMED, "attribute 'value' has %" PRIu64 " elements",

@@ -172,7 +172,7 @@ muc_status onnx_import_one_hot(onnx_call *call)
         return onnx_cook(call, ". 0 2 axis=@axis:-1 size=#1");
     MUC_TRY(onnx_known_real(call, 1, &real));
     if (!(real >= 0 && real <= INT32_MAX))
-        return onnx_fail(call, MUC_MALFORMED, "the depth is %g, which is no size", real);
+        return onnx_fail(call, MUC_MALFORMED, "the depth is %g, which is not a size", real);
     return onnx_cook(call, ". 0 2 axis=@axis:-1 size=%" PRId32, (int32_t)real);
 }
 

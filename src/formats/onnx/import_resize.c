@@ -49,8 +49,8 @@ static muc_status scale_dim(onnx_call *call, resizing *r, uint32_t axis)
     }
     if (scale != floor(scale))
         return onnx_fail(call, MUC_UNSUPPORTED,
-                         "dimension %u is not known, and its scale, %g, is no whole number", axis,
-                         scale);
+                         "dimension %u is not known, and its scale, %g, is not a whole number",
+                         axis, scale);
     r->sizes[axis] = muc_expr_mul_const(pool, r->shape.dims[axis], (uint32_t)scale);
     return muc_expr_status(pool);
 }

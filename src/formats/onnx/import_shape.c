@@ -279,7 +279,7 @@ muc_status onnx_import_expand(onnx_call *call)
         to.dims[i] = one;
     for (uint32_t i = 0; i < wanted->count; i++)
         if (!onnx_number_expr(call->im, wanted, i, &to.dims[to.rank - wanted->count + i]))
-            return onnx_fail(call, MUC_MALFORMED, "dimension %u is no size", i);
+            return onnx_fail(call, MUC_MALFORMED, "dimension %u is not a size", i);
     for (uint32_t i = 0; i < from.rank; i++) {
         muc_expr *dim = &to.dims[to.rank - from.rank + i];
 

@@ -90,7 +90,7 @@ muc_status onnx_import_cross_entropy(onnx_call *call)
 }
 
 /* (e^log_prob - 1 at the label) dy / N, the gradient of the mean over N images; dy is 1 / N where
- * it is no input, as in Deeploy's networks */
+ * it is not an input, as in Deeploy's networks */
 muc_status onnx_import_cross_entropy_gradient(onnx_call *call)
 {
     uint32_t log_prob, images, first = onnx_input_count(call) == 3;

@@ -153,7 +153,7 @@ static muc_status require(sorter *s, const char *name)
 
 static muc_status require_inputs(sorter *s, const Onnx__NodeProto *node);
 
-/* a branch reads names of the graph around it; its own names are no producers here */
+/* a branch reads names of the graph around it; its own names are not producers here */
 static muc_status require_captures(sorter *s, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++)

@@ -277,7 +277,7 @@ static muc_status tensor_number(onnx_call *call, const Onnx__AttributeProto *a, 
 
 static muc_status fail_type(const onnx_call *call, const char *name, const char *expected)
 {
-    return onnx_fail(call, MUC_MALFORMED, "attribute '%s' is no %s", name, expected);
+    return onnx_fail(call, MUC_MALFORMED, "attribute '%s' is not a %s", name, expected);
 }
 
 muc_status onnx_integer(onnx_call *call, const char *name, int64_t fallback, int64_t *out)

@@ -96,7 +96,7 @@ static muc_status read_input(onnx_import *im, onnx_frame *frame, const Onnx__Val
         return MUC_OK;
     MUC_TRY(onnx_scope_add(im, &frame->scope, info->name, &value));
     if (!info->type || info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return FAIL(im, MUC_UNSUPPORTED, "input '%s' is no tensor", info->name);
+        return FAIL(im, MUC_UNSUPPORTED, "input '%s' is not a tensor", info->name);
     MUC_TRY(muc_onnx_dtype(im->ctx, im->source->path, info->name,
                            info->type->tensor_type->elem_type, &tensor.dtype));
     if (tensor.dtype == MUC_F32 && onnx_is_integer(im->integers, info->name))

@@ -79,7 +79,7 @@ typedef struct onnx_import {
     const Onnx__ModelProto *model;
     /* what is left of budgets in proportion to the file's size */
     uint64_t nodes_left, numbers_left, filled_left;
-    onnx_integer_values *integers; /* values of the graph that are no real numbers; NULL: none */
+    onnx_integer_values *integers; /* values of the graph that are not real numbers; NULL: none */
 } onnx_import;
 
 /* Names that a file leaves out, of nodes, attributes, values and tensors, become "". */
@@ -222,7 +222,8 @@ muc_status onnx_constant_dim(const onnx_call *call, uint32_t tensor, uint32_t i,
 /* Dimension i of an input: a number, or what its name and the options make of it. */
 muc_status onnx_read_dim(onnx_import *im, const char *input,
                          const Onnx__TensorShapeProto__Dimension *dim, uint32_t i, muc_expr *out);
-/* Makes inputs of expressions of the open dimensions that are no sums of others; shape may be NULL.
+/* Makes inputs of expressions of the open dimensions that are not sums of others; shape may be
+ * NULL.
  */
 muc_status onnx_declare_dims(onnx_import *im, const char *input,
                              const Onnx__TensorShapeProto *shape);

@@ -156,7 +156,7 @@ static muc_status take_list(const reading *r)
         uint64_t bits = list_bits(r, i);
 
         if (!bits_fit(r->view->dtype, bits))
-            return FAIL(r, MUC_MALFORMED, "element %zu, %" PRId64 ", is no number of type %s", i,
+            return FAIL(r, MUC_MALFORMED, "element %zu, %" PRId64 ", is not a number of type %s", i,
                         (int64_t)bits, r->type->name);
         for (uint32_t byte = 0; byte < size; byte++)
             out[byte] = (uint8_t)(bits >> 8 * byte);

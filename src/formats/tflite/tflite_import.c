@@ -162,7 +162,7 @@ muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id)
     if (!source)
         return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 ", a state, is absent", i);
     if (!source->is_variable)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 ", '%s', is no variable", i,
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input %" PRIu32 ", '%s', is not a variable", i,
                                  source->name);
     *id = im->ids[im->op->inputs[i]];
     if (*id != MUC_NO_ID)
@@ -180,7 +180,7 @@ muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t
 
     if (!source || !source->data || (source->dtype != MUC_I32 && source->dtype != MUC_I64))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                 "input %" PRIu32 " is no constant of 32 or 64 bits", i);
+                                 "input %" PRIu32 " is not a constant of 32 or 64 bits", i);
     width = source->dtype == MUC_I32 ? 4 : 8;
     if (source->bytes / width > most)
         return muc_tflite_refuse(im, MUC_MALFORMED,

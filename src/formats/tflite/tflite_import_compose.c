@@ -89,7 +89,7 @@ muc_status muc_tflite_import_topk(muc_tflite_import *im)
                                  "quantized");
     MUC_TRY(muc_tflite_integers(im, 1, 1, &k, &count));
     if (count != 1 || k < 1 || k > x->dims[x->rank - 1])
-        return muc_tflite_refuse(im, MUC_MALFORMED, "k is no number from 1 to %" PRIu32,
+        return muc_tflite_refuse(im, MUC_MALFORMED, "k is not a number from 1 to %" PRIu32,
                                  x->dims[x->rank - 1]);
     MUC_TRY(muc_tflite_input(im, 0, &input));
     muc_attributes_set(&a, MUC_KEY_AXIS, (int64_t)x->rank - 1);
@@ -249,7 +249,7 @@ static muc_status gather_blocks(muc_tflite_import *im, const muc_tflite_blocks *
     }
     if (x->dims[0] % blocks)
         return muc_tflite_refuse(im, MUC_MALFORMED,
-                                 "the batch, %" PRIu32 ", is no multiple of %" PRId64 " blocks",
+                                 "the batch, %" PRIu32 ", is not a multiple of %" PRId64 " blocks",
                                  x->dims[0], blocks);
     split[b->count] = whole[0] = x->dims[0] / blocks;
     perm[0] = b->count;

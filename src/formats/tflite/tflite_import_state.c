@@ -84,7 +84,7 @@ static muc_status join_bytes(const lstm *s, uint32_t first, uint32_t columns, co
         if (!w->data || !muc_tflite_is_quantized(w) || w->quantization.count != 1 ||
             w->quantization.zero_points[0])
             return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                     "input %" PRIu32 " is no constant of one scale and no zero "
+                                     "input %" PRIu32 " is not a constant of one scale and no zero "
                                      "point",
                                      first + gate_at[gate]);
         memcpy(data + gate * part, w->data, part);
@@ -181,7 +181,7 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
                                       : MUC_I8) ||
         muc_tflite_is_quantized(t) != s->is_quantized)
         return muc_tflite_refuse(s->im, MUC_MALFORMED,
-                                 "input %" PRIu32 ", '%s', is no state of %" PRIu32
+                                 "input %" PRIu32 ", '%s', is not a state of %" PRIu32
                                  " rows of %" PRIu32 " cells",
                                  i, t->name, s->batch, s->hidden);
     return muc_tflite_make(s->im, state, 1, id, "%s = read 0; %s = reshape %s shape=%s", name, name,
@@ -247,7 +247,7 @@ static muc_status check_lstm(const muc_tflite_import *im, lstm *s)
     if (muc_tflite_option(im, "diagonal"))
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "diagonal recurrent weights are not read");
     if (!w || w->rank != 2 || w->dims[0] == 0 || w->dims[0] > 1 << 20)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "input %d is no matrix of cells", AGAIN + 1);
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input %d is not a matrix of cells", AGAIN + 1);
     s->is_quantized = muc_tflite_is_quantized(x);
     if (s->is_quantized ? x->dtype != MUC_I8 : x->dtype != MUC_F32)
         return muc_tflite_refuse(im, MUC_UNSUPPORTED, "an input of %s",
@@ -310,7 +310,7 @@ muc_status muc_tflite_import_var_handle(muc_tflite_import *im)
     uint32_t index;
 
     if (!muc_tflite_out(im, 0)->is_resource)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "its output is no resource");
+        return muc_tflite_refuse(im, MUC_MALFORMED, "its output is not a resource");
     MUC_TRY(find_variable(im, im->model, im->op, &index));
     im->handles[im->op->outputs[0]] = 1 + index;
     return MUC_OK;
@@ -333,7 +333,7 @@ static muc_status variable_of(muc_tflite_import *im, const muc_tflite_tensor *li
     muc_tflite_variable *v;
 
     if (!handle->is_resource || !im->handles[im->op->inputs[0]])
-        return muc_tflite_refuse(im, MUC_MALFORMED, "input 0, '%s', is no handle of a variable",
+        return muc_tflite_refuse(im, MUC_MALFORMED, "input 0, '%s', is not a handle of a variable",
                                  handle->name);
     v = &im->variables[im->handles[im->op->inputs[0]] - 1];
     if (!v->like) {

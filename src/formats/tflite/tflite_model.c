@@ -313,7 +313,7 @@ static muc_status read_operators(const reader *r, muc_tflite_model *model)
     return MUC_OK;
 }
 
-/* what the network's user gives or takes is no variable of its own */
+/* what the network's user gives or takes is not a variable of its own */
 static muc_status check_port(const reader *r, const muc_tflite_model *model, int32_t tensor,
                              const char *what)
 {

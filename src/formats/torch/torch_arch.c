@@ -65,7 +65,7 @@ static muc_status refuse(const builder *b, muc_status status, const char *format
 
 /* ---- words ---- */
 
-/* a word that is no KEY=VALUE; there are as many as the row asks for */
+/* a word that is not a KEY=VALUE; there are as many as the row asks for */
 static const char *word(const builder *b, uint32_t i)
 {
     return b->line.words[1 + i];
@@ -91,7 +91,7 @@ static muc_status integer(const builder *b, const char *text, int64_t least, con
     *end = after;
     return after != text && errno == 0 && *out >= least && *out <= MOST
                ? MUC_OK
-               : refuse(b, MUC_MALFORMED, "'%.40s' is no number from %" PRId64 " to %d", text,
+               : refuse(b, MUC_MALFORMED, "'%.40s' is not a number from %" PRId64 " to %d", text,
                         least, MOST);
 }
 
@@ -126,7 +126,7 @@ static muc_status real(const builder *b, const char *text, double fallback, doub
     *out = strtod(text, &end);
     return end != text && !*end && *out >= 0 && *out <= MOST
                ? MUC_OK
-               : refuse(b, MUC_MALFORMED, "'%.40s' is no number from 0 to %d", text, MOST);
+               : refuse(b, MUC_MALFORMED, "'%.40s' is not a number from 0 to %d", text, MOST);
 }
 
 /* ---- values and weights ---- */
@@ -491,7 +491,7 @@ static muc_status add_input(builder *b)
     for (uint32_t i = 2; i < b->line.count; i++) {
         MUC_TRY(integer(b, b->line.words[i], 1, &end, &size));
         if (*end)
-            return refuse(b, MUC_MALFORMED, "'%.40s' is no number", b->line.words[i]);
+            return refuse(b, MUC_MALFORMED, "'%.40s' is not a number", b->line.words[i]);
         tensor.dims[tensor.rank++] = muc_expr_const(b->graph->pool, (uint32_t)size);
     }
     MUC_TRY(muc_expr_status(b->graph->pool));
@@ -544,7 +544,7 @@ static muc_status replace(builder *b, const char *text, const char **out)
         if (strcmp(s->head->words[i], dollar + 1) == 0)
             return muc_arena_format(b->ctx, b->arena, out, "%.*s%s", (int)(dollar - text), text,
                                     s->use->words[i]);
-    return refuse(b, MUC_MALFORMED, "'%.100s' is no parameter of this block", dollar);
+    return refuse(b, MUC_MALFORMED, "'%.100s' is not a parameter of this block", dollar);
 }
 
 static muc_status run_lines(builder *b, uint32_t first, uint32_t end);

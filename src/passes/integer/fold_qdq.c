@@ -32,7 +32,7 @@ static bool count_of(const muc_rewrite *r, const muc_tensor *t, uint32_t *count)
     return t->rank == 0 || (t->rank == 1 && muc_rewrite_dim(&r->old, t, 0, count));
 }
 
-/* scale and zero point, inputs 1 and 2, of a node; false if they are no constants of f32, 1 or one
+/* scale and zero point, inputs 1 and 2, of a node; false if they are not constants of f32, 1 or one
  * each along axis. To be freed. */
 static bool read_step(const muc_rewrite *r, const muc_node *node, step *s)
 {

@@ -105,10 +105,11 @@ static muc_status dim_of_input(const muc_unifier *u, uint32_t export, uint32_t i
     if (from_end < graph->tensors[other].rank &&
         !muc_unifier_dim(graph, &graph->tensors[other], graph->tensors[other].rank - 1 - from_end,
                          out))
-        return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[export], MUC_NO_OFFSET,
-                        "input '%s' has a dimension that is no number: exports to be unified are "
-                        "each of one length",
-                        graph->tensors[other].name);
+        return muc_fail(
+            u->ctx, MUC_UNSUPPORTED, u->paths[export], MUC_NO_OFFSET,
+            "input '%s' has a dimension that is not a number: exports to be unified are "
+            "each of one length",
+            graph->tensors[other].name);
     return MUC_OK;
 }
 
@@ -217,7 +218,7 @@ static muc_status fit(muc_unifier *u, const char *what, const char *name, muc_ex
     for (uint32_t g = 1; g < u->count; g++)
         if (u->vector[g] != u->vector[0])
             return muc_fail(u->ctx, MUC_UNSUPPORTED, u->paths[g], MUC_NO_OFFSET,
-                            "%s '%s': %u here and %u in '%s' is no k * m + c, k * pos + c or "
+                            "%s '%s': %u here and %u in '%s' is not a k * m + c, k * pos + c or "
                             "k * (pos + m) + c",
                             what, name, u->vector[g], u->vector[0], u->paths[0]);
     return MUC_OK;
@@ -257,7 +258,8 @@ static muc_status build_state(muc_unifier *u, uint32_t node)
         uint32_t dim = u->out->context;
 
         if (i != axis && !muc_unifier_dim(muc_unifier_first(u), cache, i, &dim))
-            return muc_unifier_differ(u, 0, node, "has a cache with a dimension that is no number");
+            return muc_unifier_differ(u, 0, node,
+                                      "has a cache with a dimension that is not a number");
         state.dims[i] = muc_expr_const(u->lengths.pool, dim);
     }
     MUC_TRY(
@@ -407,7 +409,7 @@ static muc_status fit_attribute(muc_unifier *u, uint32_t id, muc_attribute_key k
                          : a->value.exprs.items[item];
 
         if (!muc_expr_is_const(u->graphs[g]->pool, e))
-            return muc_unifier_differ(u, g, id, "depends on a dimension that is no number");
+            return muc_unifier_differ(u, g, id, "depends on a dimension that is not a number");
         u->vector[g] = muc_expr_get(u->graphs[g]->pool, e)->immediate;
     }
     return fit(u, muc_attribute_get(key)->name, muc_unifier_first(u)->nodes[id].name, out);
@@ -453,7 +455,7 @@ static muc_status check_shape(const muc_unifier *u, uint32_t node, uint32_t outp
                                          &found));
             if (i < original->rank &&
                 !muc_unifier_dim(graph, original, original->rank - 1 - i, &expected))
-                return muc_unifier_differ(u, g, node, "has a dimension that is no number");
+                return muc_unifier_differ(u, g, node, "has a dimension that is not a number");
             if (found != expected)
                 return muc_unifier_differ(u, g, node, "has another shape than that of pos and m");
         }
@@ -513,7 +515,7 @@ static muc_status build_plain(muc_unifier *u, uint32_t id)
     return MUC_OK;
 }
 
-/* A requantization by 1, which exports have behind every Concat, is no node: the cache itself is
+/* A requantization by 1, which exports have behind every Concat, is not a node: the cache itself is
  * what is read. */
 static muc_status is_identity(muc_unifier *u, uint32_t id, bool *out)
 {

@@ -19,12 +19,12 @@ static muc_status check_tensors(const muc_ref_call *call, bool has_weights)
         if (!t || (has_weights && i > 1))
             continue;
         if (!t->quantization || !is_narrow(t->dtype))
-            return muc_ref_fail(call, "input %u is no quantized i8, u8 or i16", i);
+            return muc_ref_fail(call, "input %u is not a quantized i8, u8 or i16", i);
         if (t->quantization->count > 1 && !(has_weights && i == 1))
             return muc_ref_fail(call, "input %u has several scales", i);
     }
     if (!is_narrow(out->dtype) || !out->quantization || out->quantization->count > 1)
-        return muc_ref_fail(call, "the output is no i8, u8 or i16 of one scale");
+        return muc_ref_fail(call, "the output is not an i8, u8 or i16 of one scale");
     return MUC_OK;
 }
 

@@ -150,8 +150,9 @@ muc_status muc_check_q_lstm(const muc_ref_call *call)
     muc_lstm_scales scales;
 
     if (!muc_scale_lstm(call->graph, call->node, &scales))
-        return muc_ref_fail(call, "a scale of c that is no power of two from 2^-24 to 1, weights "
-                                  "with zero points, or scales too far apart");
+        return muc_ref_fail(call,
+                            "a scale of c that is not a power of two from 2^-24 to 1, weights "
+                            "with zero points, or scales too far apart");
     return MUC_OK;
 }
 

@@ -87,7 +87,7 @@ static void cast_reals(const muc_ref_value *from, const muc_ref_value *to, size_
 muc_status muc_kernel_cast(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0], *y = call->output;
-    /* u64 to a real type goes through double: its bits are no int64 */
+    /* u64 to a real type goes through double: its bits are not an int64's */
     bool by_reals = muc_ref_is_real(x) || (x->dtype == MUC_U64 && muc_ref_is_real(y));
 
     for (size_t at = 0; at < x->elements; at += CHUNK) {

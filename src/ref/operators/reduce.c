@@ -131,7 +131,7 @@ static void add_all(reduction *r, const fold_form *fold, void *sums)
     muc_ref_walk_each(&w, add_run, r);
 }
 
-/* most = the greatest of each sum's elements; inf - inf is no exponent */
+/* most = the greatest of each sum's elements; inf - inf is not an exponent */
 static void find_most(reduction *r, double *most)
 {
     add_all(r, fold_of(MUC_OP_REDUCE_MAX, true, true), most);

@@ -166,7 +166,7 @@ float muc_cnnchip_number(const uint8_t *data, uint64_t i); /* of F32 data */
 muc_status muc_cnnchip_new_storage(muc_cnnchip_lowering *l, const char *name, uint32_t c,
                                    uint32_t h, uint32_t w, uint32_t *out);
 muc_cnnchip_view muc_cnnchip_whole(const muc_cnnchip_lowering *l, uint32_t storage);
-/* The same elements seen in the storage that is no part of another. */
+/* The same elements seen in the storage that is not a part of another. */
 muc_cnnchip_view muc_cnnchip_root(const muc_cnnchip_lowering *l, muc_cnnchip_view view);
 uint32_t muc_cnnchip_rows(const muc_cnnchip_storage *storage);  /* border included */
 uint32_t muc_cnnchip_pitch(const muc_cnnchip_storage *storage); /* border included */

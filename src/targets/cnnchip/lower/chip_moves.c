@@ -170,7 +170,7 @@ muc_status muc_cnnchip_lower_split(muc_cnnchip_lowering *l, const muc_node *node
 
 /* ---- concatenation ---- */
 
-/* Whether an operand can be made inside the result: it is all of a storage that is no part of
+/* Whether an operand can be made inside the result: it is all of a storage that is not a part of
  * another yet, and whose border the result can have. */
 static bool can_move(const muc_cnnchip_lowering *l, const muc_cnnchip_value *v, bool channels)
 {

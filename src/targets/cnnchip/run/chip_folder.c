@@ -538,7 +538,7 @@ static muc_status fill_frame(muc_context *ctx, muc_chip *chip, const muc_tensor_
     for (size_t i = 0; i < chip->input_count; i++)
         if (!chip->inputs[i].in_frame)
             return muc_fail(ctx, MUC_UNSUPPORTED, arrays->file, MUC_NO_OFFSET,
-                            "input '%s' is the master's alone: it is no part of the frame image",
+                            "input '%s' is the master's alone: it is not a part of the frame image",
                             chip->inputs[i].name);
     if (muc_chip_images(chip, arrays, count) != 1)
         return muc_fail(ctx, MUC_USAGE, arrays->file, MUC_NO_OFFSET,

@@ -15,7 +15,7 @@ typedef struct muc_cnnchip_device {
     uint32_t busy;
 } muc_cnnchip_device;
 
-/* Offsets that are no register read as 0; writing one, or one that is not rw, has no effect.
+/* Offsets without a register read as 0; writing one, or one that is not rw, has no effect.
  * A start with memories that reach beyond the bus faults: fetch, frame or filter. */
 uint32_t muc_cnnchip_read_register(muc_cnnchip_device *device, uint32_t offset);
 void muc_cnnchip_write_register(muc_cnnchip_device *device, uint32_t offset, uint32_t value);

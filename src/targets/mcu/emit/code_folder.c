@@ -14,7 +14,7 @@ static muc_status find_description(muc_context *ctx, muc_code_folder *folder, co
     if (*out)
         return muc_folder_protect(ctx, folder->path);
     return muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET,
-                    "its FILES names no description: this is no folder of generated code");
+                    "its FILES names no description: this is not a folder of generated code");
 }
 
 static muc_status read_port(muc_context *ctx, const char *file, const json_t *item, muc_port *out)
@@ -75,7 +75,7 @@ static muc_status open_folder(muc_context *ctx, const char *path, muc_code_folde
     const char *description;
 
     if (!muc_path_is_dir(path))
-        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is no folder");
+        return muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET, "is not a folder");
     MUC_TRY(muc_arena_string(ctx, &folder->arena, path, strlen(path), &folder->path));
     MUC_TRY(find_description(ctx, folder, &description));
     MUC_TRY(muc_file_open(ctx, description, &folder->file));

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "targets/mcu/program/mcu_program.h"
 
-/* Beyond this many bytes a program's constants are no arrays of C, whatever its weights_file. */
+/* Beyond this many bytes a program's constants are not arrays of C, whatever its weights_file. */
 enum { MUC_MCU_MOST_TEXT_BYTES = 4 << 20 };
 
 /* Whether they are; to be asked after lowering. */

@@ -8,7 +8,7 @@
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/c_text.h"
 
-/* its operands may be of two types, so that it is no row of elementwise.def */
+/* its operands may be of two types, so that it is not a row of elementwise.def */
 static const char *form_of_pow(bool is_real)
 {
     return is_real ? "mur_real_pow(x, (float)y)" : "mur_whole_pow_real((int64_t)x, (float)y)";

@@ -121,7 +121,7 @@ void muc_mcu_indent(muc_text *text, unsigned depth);
  * this before it, no name is a word of C or one that generated code has for something else. */
 #define MUC_MCU_DIM "dim_"
 void muc_mcu_print_dim(const muc_expr_pool *pool, uint32_t input, muc_text *text);
-/* An expression of C of type uint32_t, in parentheses where it is no single word. */
+/* An expression of C of type uint32_t, in parentheses where it is not a single word. */
 void muc_mcu_print_expr(const muc_expr_pool *pool, muc_expr e, muc_text *text);
 
 #endif

@@ -5,7 +5,7 @@
  * 1. The chain. Tensor 0 is what its first step reads, tensor i+1 what its step i makes. Steps are
  *    neighbours in the program's order, each an int8 convolution, pool or addition (int8_layer.h)
  * that reads the tensor before it; an addition's other side is any earlier tensor of the chain.
- *    Tensors between are read by the chain alone, are no outputs, and have no views. Of the chains
+ *    Tensors between are read by the chain alone, are not outputs, and have no views. Of the chains
  *    that hold the plan's fullest step the longest is taken.
  * 2. The split and the grid come from muc_patch_find: the least peak of the chain, its whole
  *    stages after the patches and the rest of the network, among those that recompute no more

@@ -33,7 +33,7 @@ typedef struct muc_mcu_value {
     bool is_output;           /* of the graph */
     bool used;                /* by a call */
     bool is_small;            /* lies in the memory for tiles alone, between steps of a chain */
-    /* results of planning; of values that are no view of another */
+    /* results of planning; of values that are not a view of another */
     uint32_t first, last; /* steps in which it lives */
     uint64_t address;     /* in the arena */
 } muc_mcu_value;
@@ -210,7 +210,7 @@ typedef struct muc_mcu_program {
     const char **sources; /* files of runtime/ to be compiled, ascending */
     uint32_t source_count;
     size_t source_capacity;
-    bool weights_file;    /* constants are no arrays of C, however few they are */
+    bool weights_file;    /* constants are not arrays of C, however few they are */
     bool uses_f32;        /* calls kernels of mur_nn_f32.h */
     bool uses_decoder;    /* calls functions of mur_decoder.h */
     bool tiles_decoder;   /* calls functions of mur_tiles_decoder.h */
@@ -230,7 +230,7 @@ typedef struct muc_mcu_program {
 uint64_t muc_mcu_macs(const muc_mcu_program *program);
 
 /* A view shares the bytes of another value. Returns the value that owns them (value itself, if it
- * is no view), and sets *offset to where value begins in it. */
+ * is not a view), and sets *offset to where value begins in it. */
 uint32_t muc_mcu_root(const muc_mcu_program *program, uint32_t value, uint64_t *offset);
 
 muc_status muc_mcu_add_value(muc_context *ctx, muc_mcu_program *program, const muc_mcu_value *value,

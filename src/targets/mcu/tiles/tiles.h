@@ -54,7 +54,7 @@ struct muc_mcu_tiled {
     const char *descriptor;              /* the layer's, or NULL */
     const char *kernel_type, *kernel;    /* what compute is told of, or NULL */
     const char *runner;                  /* the function that runs all pieces, as text, or NULL */
-    uint32_t overlap_count;              /* of the step, while it is no part of a chain */
+    uint32_t overlap_count;              /* of the step, while it is not a part of a chain */
     /* packs the weights anew for parts of so many channels; NULL without weights */
     muc_status (*pack)(muc_context *ctx, struct muc_mcu_program *program, muc_mcu_step *step,
                        const mur_tiles *tiles);

@@ -225,7 +225,7 @@ static muc_status take_quoted(assembly *a, const char **out)
     size_t length = 0;
 
     MUC_TRY(need(a, '"', "expected a name in quotes"));
-    /* a ';' in quotes is no comment, so the text is looked at directly */
+    /* a ';' in quotes is not a comment, so the text is looked at directly */
     while (a->at < a->text.size && a->text.data[a->at] != '"' && a->text.data[a->at] != '\n') {
         uint8_t c = a->text.data[a->at++];
 

@@ -19,7 +19,7 @@
  *     P18:s6, P19:s7 = TABLE 3, P17              t[i] of table 3 and t[i + 1] - t[i]
  *     for c:s9 < P20 most 8                      or `for l:s3 < 5`; `next` ends the body
  *     end
- *     word 0x00000010                            what is no item
+ *     word 0x00000010                            what is not an item
  *
  * A Placeholder shows as the label that the EVAL before it gives to its slot (without DEBG: s5), a
  * slot of an input as pos, m or end.

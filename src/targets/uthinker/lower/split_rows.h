@@ -10,7 +10,8 @@
 #include "targets/uthinker/lower/match_llama.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
-/* How a schedule takes the model's rows, and what else the clock chooses. All-zero is no split. */
+/* How a schedule takes the model's rows, and what else the clock chooses. All-zero is not a split.
+ */
 typedef struct muc_uthinker_split {
     uint32_t ffn_parts; /* passes of the feed-forward part, each over as many columns; 1 */
     bool o_by_head;     /* a kv head's attention goes into O at once */

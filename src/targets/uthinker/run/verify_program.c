@@ -251,7 +251,7 @@ static muc_status cut_kind(cutter *c, const mur_meta *meta, unsigned kind)
 
     if (parts > 1 && k % (parts * c->shape.k) != 0)
         return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
-                        "%u parts of %u rows are no whole tiles", parts, k);
+                        "%u parts of %u rows are not whole tiles", parts, k);
 
     MUC_TRY(muc_read_span(&c->reader, 4 * (tiles * layers + 1), "tile index", &index));
     for (uint32_t layer = 0; layer < layers; layer++) {
