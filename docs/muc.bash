@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval fit new flash merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval fit new flash frontend merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[COMP_CWORD - 1]}" in
@@ -20,6 +20,7 @@ _muc() {
     fit) options="--dim --type --arch --target --machine --ctx-size --tokenizer --threads --format --json --color --help" ;;
     new) options="--preprocess --dim --type --arch --board --model --quant --calib --keep-float --ctx-size --tokenizer --threads --json --color --help" ;;
     flash) options="--board --run --json --color --help" ;;
+    frontend) options="--output --force --features --machine --name --package --json --color --help" ;;
     merge) options="--tokenizer --format --table --json --color --help" ;;
     tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --color --help" ;;
     bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --color --help" ;;

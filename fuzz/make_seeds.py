@@ -549,9 +549,24 @@ def images():
     put("image", "too_great.pgm", b"P2 1 1 99999 3")
 
 
+def recordings():
+    def wav(coding, channels, bits, data, *more, says=None):
+        form = struct.pack("<HHIIHH", coding, channels, 16000, 16000 * channels * bits // 8, channels * bits // 8, bits)
+        chunks = b"".join(more) + b"fmt " + struct.pack("<I", len(form)) + form
+        return b"RIFF\0\0\0\0WAVE" + chunks + b"data" + struct.pack("<I", len(data) if says is None else says) + data
+
+    put("wav", "mono.wav", wav(1, 1, 16, b"\1\0\2\0\xff\x7f\0\x80"))
+    put("wav", "stereo.wav", wav(1, 2, 16, b"\1\0\2\0\xff\x7f\0\x80", b"LIST\3\0\0\0abc\0"))
+    put("wav", "of_a_pipe.wav", wav(1, 1, 16, b"\1\0\2\0", says=0xffffffff))
+    put("wav", "float.wav", wav(3, 1, 32, b"\0\0\x80\x3f"))
+    put("wav", "no_format.wav", b"RIFF\0\0\0\0WAVEdata\2\0\0\0\1\0")
+    put("wav", "long_chunk.wav", b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\xff")
+
+
 def main():
     npz()
     images()
+    recordings()
     for name, data in [*onnx_seeds.models(), *onnx_seeds.refused()]:
         put("onnx", name, data)
     tflite_models()

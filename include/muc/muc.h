@@ -11,6 +11,7 @@
  *   train.h     train a language model
  *   tokenize.h  text to tokens and back
  *   bench.h     speed of language models
+ *   front_end.h features of recordings, and the code that computes them on a device
  *   synth.h     checkpoints with random weights
  *
  * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
@@ -24,6 +25,7 @@
 #include "muc/compress.h"
 #include "muc/eval.h"
 #include "muc/folder.h"
+#include "muc/front_end.h"
 #include "muc/guess.h"
 #include "muc/machine.h"
 #include "muc/model.h"

@@ -77,6 +77,25 @@ muc_status cli_new(muc_context *ctx, const cli_args *args)
     return cli_finish(ctx, args, status, report);
 }
 
+muc_status cli_frontend(muc_context *ctx, const cli_args *args)
+{
+    const muc_compile_options options = { .machine = args->values[OPTION_MACHINE],
+                                          .name = args->values[OPTION_NAME],
+                                          .package = args->values[OPTION_PACKAGE] };
+    const char *features = args->values[OPTION_FEATURES], *path = args->values[OPTION_OUTPUT];
+    muc_report *report = NULL;
+    size_t count = 0;
+    muc_status status;
+
+    while (args->operands[count])
+        count++;
+    if (!count)
+        CLI_TRY(cli_need_output(args));
+    status = count ? muc_front_end_run(ctx, features, args->operands, count, path, &report)
+                   : muc_front_end_compile(ctx, features, &options, path, &report);
+    return cli_finish(ctx, args, status, report);
+}
+
 muc_status cli_flash(muc_context *ctx, const cli_args *args)
 {
     const char *folder = args->operands[0] ? args->operands[0] : ".";

@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "base/text.h"
 #include "run/arrays.h"
+#include "run/image_input.h"
 #include "run/repeated_runs.h"
 #include "ref/golden/chip_integers.h"
 
@@ -222,13 +223,36 @@ muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc
 
 /* ---- the run ---- */
 
+/* real numbers for integers with a scale */
+static bool is_to_quantize(const muc_tensor *t, const muc_tensor_view *array)
+{
+    return t->quantization && t->quantization->count == 1 &&
+           muc_dtype_get(t->dtype)->kind == MUC_DTYPE_INTEGER &&
+           muc_dtype_get(array->dtype)->kind == MUC_DTYPE_FLOAT;
+}
+
+static muc_status quantize(runner *r, const muc_tensor *t, const muc_tensor_view *array,
+                           uint8_t **out)
+{
+    muc_port input = muc_network_number_port(t);
+
+    input.rank = array->rank;
+    memcpy(input.dims, array->dims, sizeof(input.dims));
+    input.bytes = array->elements * muc_dtype_get(t->dtype)->block_bytes;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, input.bytes + 1, out));
+    return muc_port_convert(r->ctx, &input, array, *out);
+}
+
 static muc_status take_input(runner *r, const muc_tensor *t, const muc_tensor_view *array,
                              muc_ref_input *out)
 {
     uint8_t *data;
 
     MUC_TRY(check_shape(r, t, array));
-    MUC_TRY(muc_array_convert(r->ctx, array, t->dtype, r->arena, &data));
+    if (is_to_quantize(t, array))
+        MUC_TRY(quantize(r, t, array, &data));
+    else
+        MUC_TRY(muc_array_convert(r->ctx, array, t->dtype, r->arena, &data));
     *out = (muc_ref_input){ t->name, data,
                             (size_t)array->elements * muc_dtype_get(t->dtype)->block_bytes };
     return MUC_OK;

@@ -3,6 +3,7 @@
 #ifndef MUC_TARGET_H
 #define MUC_TARGET_H
 
+#include "audio/audio_front_end.h"
 #include "base/text.h"
 #include "muc/compile.h"
 #include "muc/folder.h"
@@ -82,6 +83,10 @@ typedef muc_status muc_target_report(muc_context *ctx, const char *path,
  * report. */
 typedef muc_status muc_target_start(muc_context *ctx, const char *path, const char *board,
                                     muc_report *report);
+/* muc_front_end_compile of what the options' name, machine and package say. */
+typedef muc_status muc_target_front_end(muc_context *ctx, const muc_front_end *front,
+                                        const muc_compile_options *options, const char *path,
+                                        muc_report *report);
 /* muc_flash of such a folder. */
 typedef muc_status muc_target_flash(muc_context *ctx, const char *path, const char *board, bool run,
                                     muc_report *report);
@@ -120,6 +125,7 @@ typedef struct muc_target_assembly {
     F(measure, target) \
     F(speak, target) \
     F(start, target) \
+    F(front_end, target) \
     F(flash, target)
 
 typedef struct muc_target {

@@ -110,18 +110,26 @@ static muc_status plan_memory(muc_context *ctx, muc_mcu_program *program, muc_mc
     return muc_mcu_plan_memory(ctx, program);
 }
 
+muc_status muc_mcu_begin(muc_context *ctx, const char *name, const char *machine,
+                         const char *package, muc_mcu_build *build)
+{
+    muc_mcu_program *program = &build->program;
+
+    MUC_TRY(muc_mcu_find_package(ctx, package, &program->package));
+    MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
+    program->machine = &build->machine;
+    return set_name(ctx, program, name);
+}
+
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
                           const muc_mcu_choices *choices, muc_mcu_build *build)
 {
     muc_mcu_program *program = &build->program;
 
-    MUC_TRY(muc_mcu_find_package(ctx, choices->package, &program->package));
-    MUC_TRY(muc_mcu_find_machine(ctx, &program->arena, machine, &build->machine));
+    MUC_TRY(muc_mcu_begin(ctx, name, machine, choices->package, build));
     program->graph = graph;
     program->lm = choices->lm;
     program->weights_file = choices->weights_file;
-    program->machine = &build->machine;
-    MUC_TRY(set_name(ctx, program, name));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
     MUC_TRY(muc_mcu_order_steps(ctx, program));
     if (choices->lm)
@@ -168,10 +176,8 @@ void muc_mcu_build_free(muc_mcu_build *build)
     free(build);
 }
 
-typedef void emitter(const muc_mcu_program *program, muc_text *text);
-
-static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, emitter *emit,
-                             const char *name, muc_folder *folder)
+muc_status muc_mcu_write_text(muc_context *ctx, const muc_mcu_program *program,
+                              muc_mcu_emitter *emit, const char *name, muc_folder *folder)
 {
     muc_text text = { 0 };
     muc_status status;
@@ -184,9 +190,8 @@ static muc_status write_text(muc_context *ctx, const muc_mcu_program *program, e
     return status;
 }
 
-/* "src/NAME_lm.c" of "_lm.c" */
-static muc_status write_code(muc_context *ctx, const muc_mcu_program *program, emitter *emit,
-                             const char *end, muc_folder *folder)
+muc_status muc_mcu_write_code(muc_context *ctx, const muc_mcu_program *program,
+                              muc_mcu_emitter *emit, const char *end, muc_folder *folder)
 {
     muc_arena arena = { 0 };
     const char *path;
@@ -194,7 +199,7 @@ static muc_status write_code(muc_context *ctx, const muc_mcu_program *program, e
         muc_arena_format(ctx, &arena, &path, "%s%s%s", program->package->code, program->name, end);
 
     if (status == MUC_OK)
-        status = write_text(ctx, program, emit, path, folder);
+        status = muc_mcu_write_text(ctx, program, emit, path, folder);
     muc_arena_free(&arena);
     return status;
 }
@@ -207,7 +212,7 @@ static muc_status write_description(muc_context *ctx, const muc_mcu_program *pro
     muc_status status = muc_arena_format(ctx, &arena, &path, "%s.json", program->name);
 
     if (status == MUC_OK)
-        status = write_text(ctx, program, muc_mcu_emit_json, path, folder);
+        status = muc_mcu_write_text(ctx, program, muc_mcu_emit_json, path, folder);
     muc_arena_free(&arena);
     return status;
 }
@@ -216,19 +221,19 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
 {
     const muc_mcu_program *program = &build->program;
 
-    MUC_TRY(write_code(ctx, program, muc_mcu_emit_source, ".c", folder));
-    MUC_TRY(write_code(ctx, program, muc_mcu_emit_header, ".h", folder));
+    MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_emit_source, ".c", folder));
+    MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_emit_header, ".h", folder));
     MUC_TRY(write_description(ctx, program, folder));
     if (program->golden.samples)
-        MUC_TRY(write_code(ctx, program, muc_mcu_emit_selftest, "_selftest.c", folder));
+        MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_emit_selftest, "_selftest.c", folder));
     if (program->lm) {
-        MUC_TRY(write_code(ctx, program, muc_mcu_lm_source, "_lm.c", folder));
-        MUC_TRY(write_code(ctx, program, muc_mcu_lm_header, "_lm.h", folder));
+        MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_lm_source, "_lm.c", folder));
+        MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_lm_header, "_lm.h", folder));
     }
-    MUC_TRY(write_text(ctx, program, program->lm ? muc_mcu_lm_main : muc_mcu_emit_main, "main.c",
-                       folder));
+    MUC_TRY(muc_mcu_write_text(ctx, program, program->lm ? muc_mcu_lm_main : muc_mcu_emit_main,
+                               "main.c", folder));
     MUC_TRY(muc_mcu_write_package(ctx, program, folder));
-    MUC_TRY(write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
+    MUC_TRY(muc_mcu_write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
     for (uint32_t i = 0; program->exports && i < program->exports->record_count; i++)
         MUC_TRY(muc_folder_write(folder, program->exports->records[i].file,
                                  program->exports->records[i].data,

@@ -27,6 +27,10 @@ typedef struct muc_mcu_choices {
         *need; /* filled as soon as memory is planned, whether it fits or not; or NULL */
 } muc_mcu_choices;
 
+/* A program's name, machine and package, before it has steps; all as below. On failure there may be
+ * memory in its arena. */
+muc_status muc_mcu_begin(muc_context *ctx, const char *name, const char *machine,
+                         const char *package, muc_mcu_build *build);
 /* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
  * the host). name becomes the prefix of all that is public in the C code. On failure there is
  * nothing to free. */
@@ -42,6 +46,13 @@ void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
  * core_cycles.def alone. */
 muc_target_need muc_mcu_need(const muc_mcu_program *program);
 
+typedef void muc_mcu_emitter(const muc_mcu_program *program, muc_text *text);
+/* A file of the folder. */
+muc_status muc_mcu_write_text(muc_context *ctx, const muc_mcu_program *program,
+                              muc_mcu_emitter *emit, const char *name, muc_folder *folder);
+/* The same where the package has sources: "src/NAME_lm.c" of end "_lm.c". */
+muc_status muc_mcu_write_code(muc_context *ctx, const muc_mcu_program *program,
+                              muc_mcu_emitter *emit, const char *end, muc_folder *folder);
 /* Writes NAME.c, NAME.h, main.c, README.md, the package's and the runtime's files into a folder,
  * which appears whole or not at all, after check, which may be NULL. The same build gives the same
  * bytes. */

@@ -183,12 +183,15 @@ typedef struct muc_mcu_golden {
     bool zero_indices;        /* of 32-bit integers and wider ones: all are 0, not 0 or 1 */
 } muc_mcu_golden;
 
+typedef struct muc_mcu_front_end muc_mcu_front_end; /* emit/emit_front_end.h */
+
 typedef struct muc_mcu_program {
     muc_arena arena;
     const char *name; /* an identifier of C, in small letters */
     const muc_graph *graph;
     const muc_mcu_machine *machine;
-    const muc_mcu_lm *lm; /* of a language model, or NULL */
+    const muc_mcu_lm *lm;               /* of a language model, or NULL */
+    const muc_mcu_front_end *front_end; /* of an audio front end, which has no graph, or NULL */
     const muc_mcu_package *package;
     /* set by the caller before it writes, or NULL and 0 */
     const muc_mcu_exports *exports;
