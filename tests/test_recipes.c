@@ -41,9 +41,9 @@ typedef struct node {
     bool has_attributes;
 } node;
 
-static muc_status refuse(void *self, muc_status status, const char *message)
+static muc_subject subject(const void *self)
 {
-    return muc_fail(((node *)self)->ctx, status, "recipe", MUC_NO_OFFSET, "%s", message);
+    return muc_subject_of(((const node *)self)->ctx, "recipe", MUC_NO_OFFSET, "a node");
 }
 
 static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
@@ -134,7 +134,7 @@ static muc_status word(void *self, const char *text)
             return MUC_OK;
     return strncmp(text, "same", 4) == 0 && strspn(text + 4, "012") == strlen(text + 4)
                ? MUC_OK
-               : refuse(self, MUC_BUG, "the word makes no sense");
+               : muc_fail_on(subject(self), MUC_BUG, "the word makes no sense");
 }
 
 /* all but output 3 */
@@ -161,7 +161,7 @@ static muc_status typed(void *self, uint32_t i, muc_dtype dtype, uint32_t *id)
 /* of inputs [2, 3, 4] of a type */
 static muc_status run(node *n, const char *text, muc_op op, muc_dtype dtype, uint32_t count)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+    static const muc_file_node_functions functions = { subject,  attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     wants,     bind,  typed };
     muc_file_node file = { .functions = &functions,

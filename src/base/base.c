@@ -231,6 +231,30 @@ muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uin
     return status;
 }
 
+muc_subject muc_subject_of(muc_context *ctx, const char *source, uint64_t offset,
+                           const char *format, ...)
+{
+    muc_subject subject = { .ctx = ctx, .source = source, .offset = offset };
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(subject.part, sizeof(subject.part), format, args);
+    va_end(args);
+    return subject;
+}
+
+muc_status muc_fail_on(muc_subject subject, muc_status status, const char *format, ...)
+{
+    char message[sizeof(subject.ctx->message)];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return muc_fail(subject.ctx, status, subject.source, subject.offset, "%s: %s", subject.part,
+                    message);
+}
+
 void muc_hint(muc_context *ctx, const char *format, ...)
 {
     va_list args;

@@ -31,6 +31,19 @@
  * source is a file's path or a room's name; later calls only return status. Thread-safe. */
 muc_status muc_fail(muc_context *ctx, muc_status status, const char *source, uint64_t offset,
                     const char *format, ...) MUC_PRINTF(5, 6);
+/* What a failure is about: a part of a file or graph, which messages name before they say what is
+ * wrong. */
+typedef struct muc_subject {
+    muc_context *ctx;
+    const char *source;
+    uint64_t offset;
+    char part[512]; /* cut off where it is longer */
+} muc_subject;
+muc_subject muc_subject_of(muc_context *ctx, const char *source, uint64_t offset,
+                           const char *format, ...) MUC_PRINTF(4, 5);
+/* muc_fail with "PART: MESSAGE". */
+muc_status muc_fail_on(muc_subject subject, muc_status status, const char *format, ...)
+    MUC_PRINTF(3, 4);
 /* Adds "; HINT" to the context's failure, if there is one. */
 void muc_hint(muc_context *ctx, const char *format, ...) MUC_PRINTF(2, 3);
 /* The usual sentence for a failed host allocation. */

@@ -3,23 +3,11 @@
 #include "base/bytes.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
-
-muc_status muc_read_fail(const muc_reader *reader, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    return muc_fail(reader->ctx, MUC_MALFORMED, reader->bytes.name, reader->at, "%s", text);
-}
 
 muc_status muc_read_span(muc_reader *reader, uint64_t size, const char *what, const uint8_t **out)
 {

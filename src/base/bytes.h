@@ -44,7 +44,8 @@ muc_status muc_read_u64(muc_reader *reader, const char *what, uint64_t *out);
 muc_status muc_read_f32(muc_reader *reader, const char *what, float *out);
 
 /* Fails with MUC_MALFORMED at the reader's position. */
-muc_status muc_read_fail(const muc_reader *reader, const char *format, ...) MUC_PRINTF(2, 3);
+#define muc_read_fail(reader, ...) \
+    muc_fail((reader)->ctx, MUC_MALFORMED, (reader)->bytes.name, (reader)->at, __VA_ARGS__)
 
 /* Little-endian words at an unaligned address. */
 static inline uint16_t muc_load_u16(const uint8_t *p)

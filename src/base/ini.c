@@ -1,7 +1,6 @@
 /* ini.c - reads INI files line by line, and keeps positions for messages. */
 #include "base/ini.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool muc_view_is(muc_string_view view, const char *word)
@@ -23,17 +22,12 @@ static muc_string_view trimmed(const char *from, const char *to)
     return (muc_string_view){ from, (size_t)(to - from) };
 }
 
-muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
+muc_subject muc_ini_subject(const muc_ini *ini, const char *at)
 {
     size_t offset = (size_t)(at - (const char *)ini->text.data);
-    char message[512];
-    va_list args;
 
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(ini->ctx, MUC_MALFORMED, ini->text.name, offset, "line %u, column %zu: %s",
-                    ini->line, offset - ini->at + 1, message);
+    return muc_subject_of(ini->ctx, ini->text.name, offset, "line %u, column %zu", ini->line,
+                          offset - ini->at + 1);
 }
 
 muc_status muc_ini_refuse(const muc_ini *ini, const char *at, muc_choice *choice, const char *what)

@@ -28,8 +28,8 @@ static inline muc_ini muc_ini_of(muc_context *ctx, muc_bytes text)
  * MUC_MALFORMED for a line that is neither a section nor a pair. */
 bool muc_ini_next(muc_ini *ini, muc_status *status);
 /* Fails with MUC_MALFORMED naming file, line and column of a place in the text. */
-muc_status muc_ini_fail(const muc_ini *ini, const char *at, const char *format, ...)
-    MUC_PRINTF(3, 4);
+muc_subject muc_ini_subject(const muc_ini *ini, const char *at);
+#define muc_ini_fail(ini, at, ...) muc_fail_on(muc_ini_subject(ini, at), MUC_MALFORMED, __VA_ARGS__)
 /* The same of a word that is not of the set that choice was told; ends the choice. */
 muc_status muc_ini_refuse(const muc_ini *ini, const char *at, muc_choice *choice, const char *what);
 /* The value as a number of at most 32 bits, decimal or, after 0x, hexadecimal. */

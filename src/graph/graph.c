@@ -498,6 +498,11 @@ uint32_t muc_node_input(const muc_node *node, uint32_t i)
     return i < node->input_count ? node->inputs[i] : MUC_NO_ID;
 }
 
+muc_subject muc_node_subject(muc_context *ctx, const muc_graph *graph, const muc_node *node)
+{
+    return muc_subject_of(ctx, graph->name, MUC_NO_OFFSET, "node '%s'", node->name);
+}
+
 muc_expr muc_node_expr(const muc_node *node, muc_attribute_key key)
 {
     return muc_node_attribute(node, key)->value.expr;

@@ -275,6 +275,8 @@ int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i
 bool muc_node_counts_padding(const muc_node *node);
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
+/* The node, for muc_fail_on. */
+muc_subject muc_node_subject(muc_context *ctx, const muc_graph *graph, const muc_node *node);
 
 /* What every byte of a STATE is at first: TFLite fills its variables with the zero point where that
  * is a byte, else with zeros. */

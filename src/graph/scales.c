@@ -328,9 +328,9 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
             scaled =
                 roundf((float)function((double)value, 0, &values) * inverse) + (float)zero_of(out);
         else
-            return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                            "node '%s': no table of %s for %s", node->name,
-                            muc_op_get(node->op)->name, muc_dtype_get(x->dtype)->name);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_UNSUPPORTED,
+                               "no table of %s for %s", muc_op_get(node->op)->name,
+                               muc_dtype_get(x->dtype)->name);
         table[i] = (int8_t)(uint8_t)(int32_t)(scaled < (float)least  ? (float)least
                                               : scaled > (float)most ? (float)most
                                                                      : scaled);

@@ -2,7 +2,6 @@
 #include "graph/shape.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 const muc_tensor *muc_rule_input(const muc_rule *r, uint32_t i)
@@ -23,23 +22,11 @@ muc_status muc_rule_unexpected(const muc_rule *r, uint32_t i, const char *format
     va_start(args, format);
     muc_text_add_args(&text, format, args);
     va_end(args);
-    status = muc_fail(r->ctx, MUC_MALFORMED, r->graph->name, MUC_NO_OFFSET,
-                      "node '%s': input %u ('%s') is %s", r->node->name, i,
-                      muc_rule_input(r, i)->name, text.data ? text.data : "?");
+    status = muc_fail_on(muc_node_subject(r->ctx, r->graph, r->node), MUC_MALFORMED,
+                         "input %u ('%s') is %s", i, muc_rule_input(r, i)->name,
+                         text.data ? text.data : "?");
     muc_text_free(&text);
     return status;
-}
-
-muc_status muc_rule_fail(const muc_rule *r, const char *format, ...)
-{
-    char message[256];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(r->ctx, MUC_MALFORMED, r->graph->name, MUC_NO_OFFSET, "node '%s': %s",
-                    r->node->name, message);
 }
 
 bool muc_rule_is_float(const muc_rule *r, uint32_t i)

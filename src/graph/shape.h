@@ -26,7 +26,8 @@ const muc_tensor *muc_rule_input(const muc_rule *r, uint32_t i);
 muc_status muc_rule_unexpected(const muc_rule *r, uint32_t i, const char *format, ...)
     MUC_PRINTF(3, 4);
 /* "node 'x': found ..., expected ..." of attributes */
-muc_status muc_rule_fail(const muc_rule *r, const char *format, ...) MUC_PRINTF(2, 3);
+#define muc_rule_fail(r, ...) \
+    muc_fail_on(muc_node_subject((r)->ctx, (r)->graph, (r)->node), MUC_MALFORMED, __VA_ARGS__)
 
 bool muc_rule_is_float(const muc_rule *r, uint32_t i);
 bool muc_rule_is_integer(const muc_rule *r, uint32_t i); /* bool is none */

@@ -132,17 +132,17 @@ static muc_status check_attribute(muc_context *ctx, const muc_graph *graph, cons
     bool required;
 
     if (attribute->key >= MUC_KEY_COUNT || !muc_op_takes(node->op, attribute->key, &required))
-        return muc_fail(
-            ctx, status, graph->name, MUC_NO_OFFSET, "node '%s': %s has no attribute '%s'",
-            node->name, muc_op_get(node->op)->name,
-            attribute->key < MUC_KEY_COUNT ? muc_attribute_get(attribute->key)->name : "?");
+        return muc_fail_on(muc_node_subject(ctx, graph, node), status, "%s has no attribute '%s'",
+                           muc_op_get(node->op)->name,
+                           attribute->key < MUC_KEY_COUNT ? muc_attribute_get(attribute->key)->name
+                                                          : "?");
     info = muc_attribute_get(attribute->key);
     if (muc_node_attribute(node, attribute->key) != attribute)
-        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                        "node '%s': attribute '%s' is there twice", node->name, info->name);
+        return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                           "attribute '%s' is there twice", info->name);
     if (!is_value(graph, info->type, attribute))
-        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                        "node '%s': attribute '%s' has no valid value", node->name, info->name);
+        return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                           "attribute '%s' has no valid value", info->name);
     return MUC_OK;
 }
 
@@ -156,10 +156,9 @@ static muc_status check_attributes(muc_context *ctx, const muc_graph *graph, con
     for (unsigned key = 0; key < MUC_KEY_COUNT; key++)
         if (muc_op_takes(node->op, (muc_attribute_key)key, &required) && required &&
             !muc_node_attribute(node, (muc_attribute_key)key))
-            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                            "node '%s': %s lacks attribute '%s'", node->name,
-                            muc_op_get(node->op)->name,
-                            muc_attribute_get((muc_attribute_key)key)->name);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                               "%s lacks attribute '%s'", muc_op_get(node->op)->name,
+                               muc_attribute_get((muc_attribute_key)key)->name);
     return MUC_OK;
 }
 
@@ -169,28 +168,26 @@ muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_no
     const muc_op_info *info;
 
     if (node->op >= MUC_OP_COUNT)
-        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET, "node '%s': no operator %u",
-                        node->name, node->op);
+        return muc_fail_on(muc_node_subject(ctx, graph, node), status, "no operator %u", node->op);
     info = muc_op_get(node->op);
     if (node->input_count < info->least_inputs || node->input_count > info->most_inputs ||
         node->output_count < info->least_outputs || node->output_count > info->most_outputs)
-        return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                        "node '%s': %s with %u inputs and %u outputs, expected %u..%u and %u..%u",
-                        node->name, info->name, node->input_count, node->output_count,
-                        info->least_inputs, info->most_inputs, info->least_outputs,
-                        info->most_outputs);
+        return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                           "%s with %u inputs and %u outputs, expected %u..%u and %u..%u",
+                           info->name, node->input_count, node->output_count, info->least_inputs,
+                           info->most_inputs, info->least_outputs, info->most_outputs);
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == MUC_NO_ID && i >= info->least_inputs && i + 1 < node->input_count)
             continue;
         if (node->inputs[i] >= graph->tensor_count)
-            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                            "node '%s': input %u is tensor %u of %u", node->name, i,
-                            node->inputs[i], graph->tensor_count);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                               "input %u is tensor %u of %u", i, node->inputs[i],
+                               graph->tensor_count);
         if (graph->tensors[node->inputs[i]].kind == MUC_TENSOR_STATE &&
             !(info->flags & MUC_OP_STATEFUL))
-            return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                            "node '%s': %s cannot use the state '%s'", node->name, info->name,
-                            graph->tensors[node->inputs[i]].name);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                               "%s cannot use the state '%s'", info->name,
+                               graph->tensors[node->inputs[i]].name);
     }
     return check_attributes(ctx, graph, node, status);
 }
@@ -210,9 +207,9 @@ muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
         from = is_quantized;
     if (from == is_quantized || (from && info->flags & MUC_OP_MOVES))
         return MUC_OK;
-    return muc_fail(ctx, status, graph->name, MUC_NO_OFFSET,
-                    "node '%s': %s gives '%s' %s quantization, expected %s", node->name, info->name,
-                    outputs[0].name, is_quantized ? "a" : "no", from ? "one" : "none");
+    return muc_fail_on(muc_node_subject(ctx, graph, node), status,
+                       "%s gives '%s' %s quantization, expected %s", info->name, outputs[0].name,
+                       is_quantized ? "a" : "no", from ? "one" : "none");
 }
 
 static muc_status check_order(muc_context *ctx, const muc_graph *graph, uint32_t id)
@@ -247,8 +244,8 @@ static muc_status fail_shape(muc_context *ctx, const muc_graph *graph, const muc
     muc_tensor_print_shape(graph, found, &text);
     muc_text_add(&text, ", expected ");
     muc_tensor_print_shape(graph, expected, &text);
-    status = muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET, "node '%s': '%s' is %s", node->name,
-                      found->name, text.data ? text.data : "?");
+    status = muc_fail_on(muc_node_subject(ctx, graph, node), MUC_BUG, "'%s' is %s", found->name,
+                         text.data ? text.data : "?");
     muc_text_free(&text);
     return status;
 }
@@ -263,13 +260,13 @@ static muc_status check_outputs(muc_context *ctx, muc_graph *graph, uint32_t id)
         const muc_tensor *output;
 
         if (node->outputs[i] >= graph->tensor_count)
-            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
-                            "node '%s': output %u is tensor %u of %u", node->name, i,
-                            node->outputs[i], graph->tensor_count);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_BUG,
+                               "output %u is tensor %u of %u", i, node->outputs[i],
+                               graph->tensor_count);
         output = &graph->tensors[node->outputs[i]];
         if (output->producer != id || (i == 0 && strcmp(output->name, node->name) != 0))
-            return muc_fail(ctx, MUC_BUG, graph->name, MUC_NO_OFFSET,
-                            "node '%s': '%s' is not its output %u", node->name, output->name, i);
+            return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_BUG,
+                               "'%s' is not its output %u", output->name, i);
         if (!muc_tensor_same_shape(output, &derived[i]))
             return fail_shape(ctx, graph, node, output, &derived[i]);
         derived[i] = *output;

@@ -24,8 +24,8 @@ static inline const muc_tensor *muc_cook_tensor(const cook *c, uint32_t id)
     return &c->node->graph->tensors[id];
 }
 
-muc_status muc_cook_refuse(const muc_file_node *node, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
+#define muc_cook_refuse(node, status, ...) \
+    muc_fail_on((node)->functions->subject((node)->self), status, __VA_ARGS__)
 /* The recipe itself is wrong at the last word. */
 muc_status muc_cook_no_sense(const cook *c);
 /* An input, MUC_NO_ID where it is left out; the other must be there. */

@@ -11,17 +11,6 @@
 
 #include "base/text.h"
 
-muc_status muc_cook_refuse(const muc_file_node *node, muc_status status, const char *format, ...)
-{
-    char message[320];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return node->functions->refuse(node->self, status, message);
-}
-
 muc_status muc_cook_no_sense(const cook *c)
 {
     return muc_cook_refuse(c->node, MUC_BUG, "the recipe '%.200s' makes no sense at '%s'",

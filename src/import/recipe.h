@@ -62,8 +62,8 @@ typedef struct muc_value {
 
 /* What a format tells of the node at work, self. Those that say "or NULL" need not be there. */
 typedef struct muc_file_node_functions {
-    /* Fails naming file and node. */
-    muc_status (*refuse)(void *self, muc_status status, const char *message);
+    /* File and node, for messages. */
+    muc_subject (*subject)(const void *self);
     /* The attribute as the type wanted, or ABSENT; refuses one of another type. */
     muc_status (*attribute)(void *self, const char *name, muc_value_type wanted, muc_value *out);
     /* The graph's tensor of an input, MUC_NO_ID where it is left out. */

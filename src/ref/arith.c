@@ -1,7 +1,6 @@
 /* arith.c - exp, the division of work among threads, failures. */
 #include "ref/kernels.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/threads.h"
@@ -107,16 +106,4 @@ muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out)
     MUC_TRY(muc_expr_eval(call->ctx, call->graph->pool, e, call->bindings, &value));
     *out = value;
     return MUC_OK;
-}
-
-muc_status muc_ref_fail(const muc_ref_call *call, const char *format, ...)
-{
-    char message[256];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(call->ctx, MUC_MALFORMED, call->graph->name, MUC_NO_OFFSET, "node '%s': %s",
-                    call->node->name, message);
 }

@@ -78,7 +78,9 @@ static inline const muc_ref_value *muc_ref_input_of(const muc_ref_call *call, ui
 /* The value of an EXPR, items of an EXPRS attribute for this run's bindings. */
 muc_status muc_ref_expr(const muc_ref_call *call, muc_expr e, size_t *out);
 /* "node 'x': ...", MUC_MALFORMED */
-muc_status muc_ref_fail(const muc_ref_call *call, const char *format, ...) MUC_PRINTF(2, 3);
+#define muc_ref_fail(call, ...) \
+    muc_fail_on(muc_node_subject((call)->ctx, (call)->graph, (call)->node), MUC_MALFORMED, \
+                __VA_ARGS__)
 
 /* Rows row..row + rows - 1 of a matrix of real numbers in whatever type it is kept, as float32:
  * where they lie, or in scratch, which has room for them. */

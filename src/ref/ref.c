@@ -279,9 +279,9 @@ static muc_status check_kernel(const muc_ref *ref, const muc_node *node)
     };
 
     if (!kernel_of(ref, node))
-        return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                        "node '%s': no kernel runs %s%s", node->name, muc_op_get(node->op)->name,
-                        graph->tensors[node->outputs[0]].quantization ? ", quantized" : "");
+        return muc_fail_on(muc_node_subject(ref->ctx, graph, node), MUC_UNSUPPORTED,
+                           "no kernel runs %s%s", muc_op_get(node->op)->name,
+                           graph->tensors[node->outputs[0]].quantization ? ", quantized" : "");
     if (!row || row->kernel != kernel_of(ref, node))
         return MUC_OK;
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -336,9 +336,8 @@ static muc_status check_readers(muc_ref *ref)
             bool mixed = is_mixed(graph, node, j);
 
             if (id != MUC_NO_ID && (mixed ? kept_type(ref, id) == MUC_F64 : ref->is_narrow[id]))
-                return muc_fail(ref->ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                                "node '%s': f64 '%s' beside f32", node->name,
-                                graph->tensors[id].name);
+                return muc_fail_on(muc_node_subject(ref->ctx, graph, node), MUC_UNSUPPORTED,
+                                   "f64 '%s' beside f32", graph->tensors[id].name);
         }
     }
     return MUC_OK;

@@ -38,9 +38,8 @@ muc_status muc_ref_window_of(const muc_ref_call *call, const muc_ref_value *x,
         w->positions *= w->in[d];
         w->out_positions *= w->out[d];
         if (w->kernel[d] > MOST_TAPS / w->taps)
-            return muc_fail(call->ctx, MUC_UNSUPPORTED, call->graph->name, MUC_NO_OFFSET,
-                            "node '%s': a kernel of more than %d elements", call->node->name,
-                            MOST_TAPS);
+            return muc_fail_on(muc_node_subject(call->ctx, call->graph, call->node),
+                               MUC_UNSUPPORTED, "a kernel of more than %d elements", MOST_TAPS);
         w->taps *= w->kernel[d];
     }
     return MUC_OK;

@@ -27,19 +27,8 @@ typedef struct reader {
     muc_bytes lines;    /* merges.txt, in the place of merges */
 } reader;
 
-static muc_status fail(const reader *r, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
-
-static muc_status fail(const reader *r, muc_status status, const char *format, ...)
-{
-    char message[256];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(r->ctx, status, r->source, MUC_NO_OFFSET, "%s", message);
-}
+#define fail(reader, status, ...) \
+    muc_fail((reader)->ctx, status, (reader)->source, MUC_NO_OFFSET, __VA_ARGS__)
 
 static const char *type_of(const json_t *part)
 {

@@ -2,7 +2,6 @@
 #include "formats/keras/hdf5.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/keras/hdf5_file.h"
@@ -23,16 +22,9 @@ bool muc_hdf5_probe(muc_bytes bytes)
 
 /* ---- budgets and words ---- */
 
-muc_status muc_hdf5_fail(const muc_hdf5 *f, muc_status status, const char *format, ...)
+muc_subject muc_hdf5_subject(const muc_hdf5 *f)
 {
-    char text[320];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    return muc_fail(f->ctx, status, f->bytes.name, MUC_NO_OFFSET, "HDF5 object '/%.200s': %s",
-                    f->path, text);
+    return muc_subject_of(f->ctx, f->bytes.name, MUC_NO_OFFSET, "HDF5 object '/%.200s'", f->path);
 }
 
 muc_status muc_hdf5_take_memory(muc_hdf5 *f, uint64_t bytes)

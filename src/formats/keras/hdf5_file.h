@@ -24,8 +24,8 @@ struct muc_hdf5 {
 };
 
 /* Fails naming the file and the object at work. */
-muc_status muc_hdf5_fail(const muc_hdf5 *f, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
+muc_subject muc_hdf5_subject(const muc_hdf5 *f);
+#define muc_hdf5_fail(f, status, ...) muc_fail_on(muc_hdf5_subject(f), status, __VA_ARGS__)
 muc_status muc_hdf5_take_memory(muc_hdf5 *f, uint64_t bytes);
 muc_status muc_hdf5_take_steps(muc_hdf5 *f, uint64_t steps);
 

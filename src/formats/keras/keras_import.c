@@ -8,7 +8,7 @@
 
 #include "import/free_name.h"
 
-enum { MESSAGE = 320, MOST = 1 << 20, MOST_CALLS = 1 << 14 };
+enum { MOST = 1 << 20, MOST_CALLS = 1 << 14 };
 
 typedef struct row {
     const char *name;
@@ -31,17 +31,10 @@ static const row rows[] = {
 #undef KERAS_LAYER
 };
 
-muc_status muc_keras_refuse(const muc_keras_import *im, muc_status status, const char *format, ...)
+muc_subject muc_keras_subject(const muc_keras_import *im)
 {
-    char message[MESSAGE];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(im->ctx, status, im->model->file, MUC_NO_OFFSET,
-                    "layer '%.100s%.200s' (%.100s): %s", im->prefix, im->layer->name,
-                    im->layer->class_name, message);
+    return muc_subject_of(im->ctx, im->model->file, MUC_NO_OFFSET, "layer '%.100s%.200s' (%.100s)",
+                          im->prefix, im->layer->name, im->layer->class_name);
 }
 
 /* ---- configuration ---- */

@@ -36,8 +36,8 @@ typedef struct muc_keras_import {
 typedef muc_status muc_keras_importer(muc_keras_import *im);
 
 /* Fails naming file and layer. */
-muc_status muc_keras_refuse(const muc_keras_import *im, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
+muc_subject muc_keras_subject(const muc_keras_import *im);
+#define muc_keras_refuse(im, status, ...) muc_fail_on(muc_keras_subject(im), status, __VA_ARGS__)
 
 /* ---- configuration; key is "new name" or "new name|older name" ---- */
 

@@ -5,9 +5,9 @@
 #include "formats/keras/keras_import.h"
 #include "import/recipe.h"
 
-static muc_status refuse(void *self, muc_status status, const char *message)
+static muc_subject subject(const void *self)
 {
-    return muc_keras_refuse(self, status, "%s", message);
+    return muc_keras_subject(self);
 }
 
 /* name: "new name,older name" */
@@ -60,7 +60,7 @@ muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32
                           uint32_t count)
 {
     static const muc_file_node_functions functions = {
-        .refuse = refuse, .attribute = attribute, .constant = constant, .step = step, .last = last
+        .subject = subject, .attribute = attribute, .constant = constant, .step = step, .last = last
     };
     const muc_file_node node = { .functions = &functions,
                                  .self = im,

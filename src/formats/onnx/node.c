@@ -1,27 +1,16 @@
 /* node.c - what importers of operators are made of: operands, attributes, nodes of the graph. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "formats/onnx/integers.h"
 #include "formats/onnx/onnx_quantlib.h"
 #include "import/free_name.h"
 
-muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)
+muc_subject onnx_subject(const onnx_call *call)
 {
-    muc_text text = { 0 };
-    va_list args;
-
-    va_start(args, format);
-    muc_text_add_args(&text, format, args);
-    va_end(args);
-    status = muc_fail(call->im->ctx, status, call->im->source->path, MUC_NO_OFFSET,
-                      "node '%s' (%s): %s", call->name,
-                      call->proto->op_type ? call->proto->op_type : "", text.data ? text.data : "");
-    muc_text_free(&text);
-    return status;
+    return muc_subject_of(call->im->ctx, call->im->source->path, MUC_NO_OFFSET, "node '%s' (%s)",
+                          call->name, call->proto->op_type ? call->proto->op_type : "");
 }
 
 /* ---- operands ---- */

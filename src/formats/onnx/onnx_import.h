@@ -139,8 +139,8 @@ muc_status onnx_import_nodes(onnx_import *im, onnx_frame *frame, Onnx__NodeProto
 /* ---- what importers use ---- */
 
 /* "node 'x' (Conv): SENTENCE" */
-muc_status onnx_fail(const onnx_call *call, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
+muc_subject onnx_subject(const onnx_call *call);
+#define onnx_fail(call, status, ...) muc_fail_on(onnx_subject(call), status, __VA_ARGS__)
 
 static inline uint32_t onnx_input_count(const onnx_call *call)
 {

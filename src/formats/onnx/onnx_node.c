@@ -5,9 +5,9 @@
 #include "formats/onnx/onnx_quantlib.h"
 #include "import/recipe.h"
 
-static muc_status refuse(void *self, muc_status status, const char *message)
+static muc_subject subject(const void *self)
 {
-    return onnx_fail(self, status, "%s", message);
+    return onnx_subject(self);
 }
 
 /* a type is a number in the file, a name in a recipe */
@@ -134,7 +134,7 @@ static muc_status typed(void *self, uint32_t i, muc_dtype dtype, uint32_t *id)
 
 muc_file_node onnx_node(onnx_call *call)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+    static const muc_file_node_functions functions = { subject,  attribute, input, integers,
                                                        constant, step,      last,  NULL,
                                                        word,     wants,     bind,  typed };
 

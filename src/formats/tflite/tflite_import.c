@@ -8,14 +8,13 @@
 #include "formats/tflite/tflite_import.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/network.h"
 #include "graph/scales.h"
 #include "import/free_name.h"
 
-enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MESSAGE = 320 };
+enum { MAX_RANK = MUC_GRAPH_MAX_RANK };
 
 /* which quantized integers go by way of real numbers */
 typedef enum quantized { INTEGER, REAL_I16, REAL } quantized;
@@ -46,19 +45,11 @@ static const row rows[MUC_TFLITE_CODE_COUNT] = {
 #include "formats/tflite/tflite_ops.def"
 };
 
-muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,
-                             ...)
+muc_subject muc_tflite_subject(const muc_tflite_import *im)
 {
-    char message[MESSAGE];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(im->ctx, status, im->model->file.name, im->op->table.at,
-                    "operator %" PRIu32 " (%s) '%.200s': %s", im->index, im->op->name,
-                    im->op->output_count ? im->model->tensors[im->op->outputs[0]].name : "",
-                    message);
+    return muc_subject_of(im->ctx, im->model->file.name, im->op->table.at,
+                          "operator %" PRIu32 " (%s) '%.200s'", im->index, im->op->name,
+                          im->op->output_count ? im->model->tensors[im->op->outputs[0]].name : "");
 }
 
 /* ---- tensors ---- */

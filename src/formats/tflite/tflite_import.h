@@ -68,8 +68,8 @@ enum {
 };
 
 /* Fails naming the operator. */
-muc_status muc_tflite_refuse(const muc_tflite_import *im, muc_status status, const char *format,
-                             ...) MUC_PRINTF(3, 4);
+muc_subject muc_tflite_subject(const muc_tflite_import *im);
+#define muc_tflite_refuse(im, status, ...) muc_fail_on(muc_tflite_subject(im), status, __VA_ARGS__)
 
 /* The model's tensor, NULL where it is absent. */
 const muc_tflite_tensor *muc_tflite_in(const muc_tflite_import *im, uint32_t i);

@@ -4,9 +4,9 @@
 
 #include "formats/tflite/tflite_import.h"
 
-static muc_status refuse(void *self, muc_status status, const char *message)
+static muc_subject subject(const void *self)
 {
-    return muc_tflite_refuse(self, status, "%s", message);
+    return muc_tflite_subject(self);
 }
 
 /* The field of the options that has this name, MUC_FLAT_FIELD_COUNT where none has. */
@@ -137,7 +137,7 @@ static muc_status word(void *self, const char *text)
 
 muc_file_node muc_tflite_node(muc_tflite_import *im)
 {
-    static const muc_file_node_functions functions = { refuse,   attribute, input, integers,
+    static const muc_file_node_functions functions = { subject,  attribute, input, integers,
                                                        constant, step,      last,  output,
                                                        word,     NULL,      NULL,  NULL };
 

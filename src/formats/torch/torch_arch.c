@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,20 +47,15 @@ struct row {
     const char *recipe; /* NULL: its importer is one of its own */
 };
 
-static muc_status refuse(const builder *b, muc_status status, const char *format, ...)
-    MUC_PRINTF(3, 4);
-
-static muc_status refuse(const builder *b, muc_status status, const char *format, ...)
+static muc_subject subject(const void *self)
 {
-    char message[320];
-    va_list args;
+    const builder *b = self;
 
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    return muc_fail(b->ctx, status, b->text->file, MUC_NO_OFFSET, "line %u, '%.100s': %s",
-                    b->line.number, b->line.words[0], message);
+    return muc_subject_of(b->ctx, b->text->file, MUC_NO_OFFSET, "line %u, '%.100s'", b->line.number,
+                          b->line.words[0]);
 }
+
+#define refuse(b, status, ...) muc_fail_on(subject(b), status, __VA_ARGS__)
 
 /* ---- words ---- */
 
@@ -333,11 +327,6 @@ static muc_status import_pool(builder *b, const row *r)
 
 /* ---- recipes ---- */
 
-static muc_status refuse_message(void *self, muc_status status, const char *message)
-{
-    return refuse(self, status, "%s", message);
-}
-
 /* "pad" is the option, "0" the first word */
 static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
 {
@@ -397,7 +386,7 @@ static muc_status check_word(void *self, const char *text)
 
 static muc_file_node node_of(builder *b, const row *r)
 {
-    static const muc_file_node_functions functions = { .refuse = refuse_message,
+    static const muc_file_node_functions functions = { .subject = subject,
                                                        .attribute = attribute,
                                                        .input = input,
                                                        .constant = constant,

@@ -157,8 +157,8 @@ static muc_status quantize_caches(muc_context *ctx, muc_graph *graph, muc_node *
     uint32_t *inputs;
 
     if (node->input_count != 5)
-        return muc_fail(ctx, MUC_USAGE, graph->name, MUC_NO_OFFSET,
-                        "node '%s': its caches are quantized already", node->name);
+        return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_USAGE,
+                           "its caches are quantized already");
     MUC_TRY(MUC_ARENA_NEW(ctx, &graph->arena, 7, &inputs));
     memcpy(inputs, node->inputs, 5 * sizeof(*inputs));
     for (unsigned i = 0; i < 2; i++)

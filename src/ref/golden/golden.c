@@ -9,8 +9,8 @@
 static muc_status refuse(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                          const char *why)
 {
-    return muc_fail(ctx, MUC_UNSUPPORTED, graph->name, MUC_NO_OFFSET,
-                    "node '%s': the machine's arithmetic %s", node->name, why);
+    return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_UNSUPPORTED,
+                       "the machine's arithmetic %s", why);
 }
 
 /* the number of nodes that read a tensor; *reader is the last of them */

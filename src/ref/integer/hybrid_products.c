@@ -53,15 +53,15 @@ muc_status muc_check_hybrid_weights(const muc_ref_call *call)
     const muc_quantization *q = call->input_tensors[1]->quantization;
 
     if (call->input_tensors[1]->dtype != MUC_I8 || (q->count > 1 && q->axis != 0))
-        return muc_fail(call->ctx, MUC_UNSUPPORTED, call->graph->name, MUC_NO_OFFSET,
-                        "node '%s': '%s' beside real numbers, expected i8 with scales along "
-                        "dimension 0",
-                        call->node->name, call->input_tensors[1]->name);
+        return muc_fail_on(muc_node_subject(call->ctx, call->graph, call->node), MUC_UNSUPPORTED,
+                           "'%s' beside real numbers, expected i8 with scales along "
+                           "dimension 0",
+                           call->input_tensors[1]->name);
     for (uint32_t i = 0; i < q->count; i++)
         if (q->zero_points[i] != 0)
-            return muc_fail(call->ctx, MUC_UNSUPPORTED, call->graph->name, MUC_NO_OFFSET,
-                            "node '%s': '%s' has zero point %d, expected 0", call->node->name,
-                            call->input_tensors[1]->name, q->zero_points[i]);
+            return muc_fail_on(muc_node_subject(call->ctx, call->graph, call->node),
+                               MUC_UNSUPPORTED, "'%s' has zero point %d, expected 0",
+                               call->input_tensors[1]->name, q->zero_points[i]);
     return MUC_OK;
 }
 

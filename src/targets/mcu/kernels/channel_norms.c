@@ -214,10 +214,10 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     if (!muc_scale_norm(x, muc_mcu_input(l, node, 1), muc_mcu_input(l, node, 2),
                         muc_node_real(node, MUC_KEY_EPSILON), width, y, gains, gains + width,
                         &scales))
-        return muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
-                        "node '%s': an int8 norm of %" PRIu64 " columns whose numbers 32 bits do "
-                        "not hold",
-                        node->name, width);
+        return muc_fail_on(muc_node_subject(l->ctx, l->graph, node), MUC_UNSUPPORTED,
+                           "an int8 norm of %" PRIu64 " columns whose numbers 32 bits do "
+                           "not hold",
+                           width);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)

@@ -44,9 +44,9 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
     }
     for (const writer *w = rows[node->op].writers; w->name; w++)
         muc_text_add(&needs, "; %s needs %s", w->name, w->needs);
-    status = muc_fail(l->ctx, MUC_UNSUPPORTED, l->graph->name, MUC_NO_OFFSET,
-                      "node '%s': no kernel for %s of %s%s", node->name, muc_op_get(node->op)->name,
-                      shape.data ? shape.data : "?", needs.data ? needs.data : "");
+    status = muc_fail_on(muc_node_subject(l->ctx, l->graph, node), MUC_UNSUPPORTED,
+                         "no kernel for %s of %s%s", muc_op_get(node->op)->name,
+                         shape.data ? shape.data : "?", needs.data ? needs.data : "");
     muc_text_free(&shape);
     muc_text_free(&needs);
     return status;

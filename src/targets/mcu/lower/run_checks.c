@@ -56,10 +56,10 @@ static muc_status check_constant(const muc_mcu_lowering *l, const muc_node *node
         int64_t value = muc_dtype_integer(tensor->dtype, tensor->data + i * size);
 
         if (value < bounds[0] || value > bounds[1])
-            return muc_fail(l->ctx, MUC_MALFORMED, l->graph->name, MUC_NO_OFFSET,
-                            "node '%s': '%s' holds %" PRId64 " at %" PRIu64 ", expected %" PRId64
-                            "..%" PRId64,
-                            node->name, tensor->name, value, i, bounds[0], bounds[1]);
+            return muc_fail_on(muc_node_subject(l->ctx, l->graph, node), MUC_MALFORMED,
+                               "'%s' holds %" PRId64 " at %" PRIu64 ", expected %" PRId64
+                               "..%" PRId64,
+                               tensor->name, value, i, bounds[0], bounds[1]);
     }
     return MUC_OK;
 }

@@ -118,10 +118,9 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
     const uint8_t *off = tensor->sequence;
 
     if (dim(m, tensor, 0) != shape.n || dim(m, tensor, 1) != shape.k)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': weight '%s' is [%u, %u], other layers have [%u, %u]",
-                        node->name, tensor->name, dim(m, tensor, 0), dim(m, tensor, 1), shape.n,
-                        shape.k);
+        return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED,
+                           "weight '%s' is [%u, %u], other layers have [%u, %u]", tensor->name,
+                           dim(m, tensor, 0), dim(m, tensor, 1), shape.n, shape.k);
     if (m->shapes) {
         uint64_t columns = shape.n * muc_bd_least_column_bytes(shape.k);
 
@@ -130,8 +129,8 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
         return MUC_OK;
     }
     if (!off)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': weight '%s' is not quantized", node->name, tensor->name);
+        return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED,
+                           "weight '%s' is not quantized", tensor->name);
     if (tensor->sequence_bytes > UINT32_MAX || tensor->sequence_bytes < 4 * (tiles + 1) ||
         muc_load_u32(off) != 4 * (tiles + 1) ||
         muc_load_u32(off + 4 * tiles) != tensor->sequence_bytes)
@@ -266,8 +265,8 @@ static muc_status take_floats(const matching *m, const muc_node *node, uint32_t 
     const muc_tensor *tensor = input_of(m, node, input);
 
     if (!tensor->data || !muc_dtype_to_f32(tensor->dtype, tensor->data, first, count, out))
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': '%s' has no values", node->name, tensor->name);
+        return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED,
+                           "'%s' has no values", tensor->name);
     return MUC_OK;
 }
 

@@ -7,8 +7,7 @@
 
 muc_status muc_match_refuse(const matching *m, const muc_node *node, const char *why)
 {
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET, "node '%s': %s",
-                    node->name, why);
+    return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED, "%s", why);
 }
 
 static muc_status refuse_bias(const matching *m, const muc_node *node)
@@ -34,10 +33,9 @@ static muc_status expect(matching *m, const muc_node *user, uint32_t input, muc_
     const muc_node *node = producer(m, user->inputs[input]);
 
     if (!node)
-        return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                        "node '%s': input %u is '%s', expected the result of the %s (%s)",
-                        user->name, input, m->graph->tensors[user->inputs[input]].name, role,
-                        muc_op_get(op)->name);
+        return muc_fail_on(muc_node_subject(m->ctx, m->graph, user), MUC_UNSUPPORTED,
+                           "input %u is '%s', expected the result of the %s (%s)", input,
+                           m->graph->tensors[user->inputs[input]].name, role, muc_op_get(op)->name);
     if (node->op != op)
         return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
                         "node '%s' is %s, uthinker's schedule has the %s (%s) here", node->name,
@@ -116,10 +114,9 @@ static muc_status expect_same(matching *m, const muc_node *node, uint32_t input,
 {
     if (node->inputs[input] == tensor)
         return MUC_OK;
-    return muc_fail(m->ctx, MUC_UNSUPPORTED, m->graph->name, MUC_NO_OFFSET,
-                    "node '%s': input %u is '%s', uthinker's schedule has '%s' here", node->name,
-                    input, m->graph->tensors[node->inputs[input]].name,
-                    m->graph->tensors[tensor].name);
+    return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED,
+                       "input %u is '%s', uthinker's schedule has '%s' here", input,
+                       m->graph->tensors[node->inputs[input]].name, m->graph->tensors[tensor].name);
 }
 
 bool muc_match_is_gelu(const muc_node *node)
