@@ -300,6 +300,7 @@ static bool max(const element *e, onnx_number *out)
     return extreme(e, true, out);
 }
 
+/* to 0, if there is but one operand: Not */
 static bool equal(const element *e, onnx_number *out)
 {
     const onnx_number *a = &e->x[0], *b = &e->x[1];
@@ -323,11 +324,6 @@ static bool invert(const element *e, onnx_number x, onnx_number *out)
 {
     *out = constant(!x.integer);
     return is_const(&x) || apply(e, MUC_EXPR_EQ, x, constant(0), out);
-}
-
-static bool not(const element *e, onnx_number *out)
-{
-    return invert(e, e->x[0], out);
 }
 
 static bool less(const element *e, onnx_number *out)
@@ -445,7 +441,6 @@ static muc_status map(onnx_call *call, const onnx_numbers *const *x, element_fn 
 
 EVALUATOR(constants, unknown)
 EVALUATOR(copy, copy)
-EVALUATOR(not, not )
 EVALUATOR(add, add)
 EVALUATOR(sub, sub)
 EVALUATOR(mul, mul)

@@ -205,14 +205,9 @@ uint32_t muc_cnnchip_bits(const muc_cnnchip_lowering *l, float number);
 
 /* ---- rules ---- */
 
-muc_cnnchip_rule muc_cnnchip_lower_conv, muc_cnnchip_lower_conv_transpose, muc_cnnchip_lower_linear,
-    muc_cnnchip_lower_max_pool, muc_cnnchip_lower_average_pool, muc_cnnchip_lower_reduce,
-    muc_cnnchip_lower_resize;
-muc_cnnchip_rule muc_cnnchip_lower_add, muc_cnnchip_lower_affine, muc_cnnchip_lower_batch_norm,
-    muc_cnnchip_lower_activation, muc_cnnchip_lower_clip;
-muc_cnnchip_rule muc_cnnchip_lower_alias, muc_cnnchip_lower_transpose, muc_cnnchip_lower_concat,
-    muc_cnnchip_lower_slice, muc_cnnchip_lower_split, muc_cnnchip_lower_pad_node,
-    muc_cnnchip_lower_quantize, muc_cnnchip_lower_dequantize;
+#define MUC_CNNCHIP_RULE(op, rule) muc_cnnchip_rule muc_cnnchip_lower_##rule;
+#include "targets/cnnchip/lower/chip_rules.def"
+#undef MUC_CNNCHIP_RULE
 
 /* ---- chip_pools.c ---- */
 

@@ -132,20 +132,20 @@ static bool read_slope(const muc_cnnchip_lowering *l, uint32_t tensor, float *sl
 
 muc_status muc_cnnchip_lower_activation(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
 {
-    float from = 0, slope = 0;
+    float slope = (float)muc_node_real_or(node, MUC_KEY_ALPHA, 0);
 
-    if (!holds_all(l, node))
+    if (!holds_all(l, node) || (node->input_count > 1 && !read_slope(l, node->inputs[1], &slope)))
         return MUC_OK;
-    if (node->op == MUC_OP_PRELU && !read_slope(l, node->inputs[1], &slope))
+    return activate(l, node, 0, slope, done);
+}
+
+/* x above alpha alone */
+muc_status muc_cnnchip_lower_threshold(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
+{
+    if (!holds_all(l, node) || l->is_int8)
         return MUC_OK;
-    if (node->op == MUC_OP_LEAKY_RELU)
-        slope = (float)muc_node_real_or(node, MUC_KEY_ALPHA, 0.01);
-    if (node->op == MUC_OP_THRESHOLDED_RELU) { /* x above alpha alone */
-        if (l->is_int8)
-            return MUC_OK;
-        from = nextafterf((float)muc_node_real_or(node, MUC_KEY_ALPHA, 1), INFINITY);
-    }
-    return activate(l, node, from, slope, done);
+    return activate(l, node, nextafterf((float)muc_node_real(node, MUC_KEY_ALPHA), INFINITY), 0,
+                    done);
 }
 
 /* ---- bounds ---- */
