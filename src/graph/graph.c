@@ -15,9 +15,11 @@ static const muc_op_info ops[] = {
 };
 
 static const muc_attribute_info attributes_table[] = {
-#define MUC_ATTRIBUTE(id, name, type, meaning) { name, MUC_ATTRIBUTE_##type, meaning },
+#define MUC_ATTRIBUTE(id, name, type, meaning) \
+    { name, MUC_ATTRIBUTE_##type, INT64_MIN, INT64_MAX, meaning },
+#define MUC_INTEGER(id, name, least, most, meaning) \
+    { name, MUC_ATTRIBUTE_INTEGER, least, most, meaning },
 #include "graph/attributes.def"
-#undef MUC_ATTRIBUTE
 };
 
 static const char *const words[] = {

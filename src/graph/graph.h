@@ -103,13 +103,13 @@ typedef enum muc_word {
 typedef enum muc_attribute_key {
 #define MUC_ATTRIBUTE(id, name, type, meaning) MUC_KEY_##id,
 #include "graph/attributes.def"
-#undef MUC_ATTRIBUTE
     MUC_KEY_COUNT
 } muc_attribute_key;
 
 typedef struct muc_attribute_info {
     const char *name;
     muc_attribute_type type;
+    int64_t least, most; /* of an integer */
     const char *meaning;
 } muc_attribute_info;
 

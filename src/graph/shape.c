@@ -188,18 +188,6 @@ muc_status muc_rule_integer(const muc_rule *r, muc_attribute_key key, int64_t lo
     return MUC_OK;
 }
 
-muc_status muc_rule_word(const muc_rule *r, muc_attribute_key key, const muc_word *words,
-                         size_t count)
-{
-    muc_word word = muc_node_word_or(r->node, key, words[0]);
-
-    for (size_t i = 0; i < count; i++)
-        if (words[i] == word)
-            return MUC_OK;
-    return muc_rule_fail(r, "%s is %s, which %s does not know", muc_attribute_get(key)->name,
-                         muc_word_name(word), muc_op_get(r->node->op)->name);
-}
-
 muc_status muc_rule_broadcast(const muc_rule *r, uint32_t with, uint32_t *rank, muc_expr *dims)
 {
     const muc_tensor *t = muc_rule_input(r, with);
@@ -260,6 +248,44 @@ static muc_status check_types(const muc_rule *r)
                                info->flags & MUC_OP_QUANTIZED ? " or quantized" : "");
 }
 
+/* the words that an attribute of an operator may be, bit by bit */
+static uint64_t words_of(muc_op op, muc_attribute_key key)
+{
+    _Static_assert(MUC_WORD_COUNT <= 64, "a word is no bit");
+    switch (op) {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    case MUC_OP_##id: \
+        MUC_FACTS facts break;
+#define W(word) (UINT64_C(1) << MUC_WORD_##word)
+#define WORDS(attribute, words) \
+    if (key == MUC_KEY_##attribute) \
+        return words;
+#include "graph/ops.def"
+#undef W
+    case MUC_OP_COUNT:
+        break;
+    }
+    return UINT64_MAX;
+}
+
+/* integers within their range, words that the operator knows */
+static muc_status check_attributes(const muc_rule *r)
+{
+    for (uint32_t i = 0; i < r->node->attribute_count; i++) {
+        const muc_attribute *a = &r->node->attributes[i];
+        const muc_attribute_info *info = muc_attribute_get(a->key);
+
+        if (info->type == MUC_ATTRIBUTE_INTEGER)
+            MUC_TRY(muc_rule_integer(r, a->key, info->least, info->most));
+        if (info->type == MUC_ATTRIBUTE_WORD &&
+            !(words_of(r->node->op, a->key) >> a->value.integer & 1))
+            return muc_rule_fail(r, "%s is %s, which %s does not know", info->name,
+                                 muc_word_name((muc_word)a->value.integer),
+                                 muc_op_get(r->node->op)->name);
+    }
+    return MUC_OK;
+}
+
 muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *node,
                             muc_tensor *outputs)
 {
@@ -270,6 +296,7 @@ muc_status muc_graph_derive(muc_context *ctx, muc_graph *graph, const muc_node *
     };
     const muc_rule r = { ctx, graph, node, outputs };
 
+    MUC_TRY(check_attributes(&r));
     MUC_TRY(check_types(&r));
     MUC_TRY(rules[node->op](&r));
     return muc_expr_status(graph->pool);

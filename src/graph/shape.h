@@ -58,9 +58,6 @@ muc_status muc_rule_integers(const muc_rule *r, muc_attribute_key key, uint32_t 
 muc_status muc_rule_exprs(const muc_rule *r, muc_attribute_key key, uint32_t count);
 /* An INTEGER attribute, if it is there, is in low..high. */
 muc_status muc_rule_integer(const muc_rule *r, muc_attribute_key key, int64_t low, int64_t high);
-/* a WORD attribute, if it is there, is one of count */
-muc_status muc_rule_word(const muc_rule *r, muc_attribute_key key, const muc_word *words,
-                         size_t count);
 /* The dimensions that numpy gives input `with` and dims[0..*rank-1], which they replace. */
 muc_status muc_rule_broadcast(const muc_rule *r, uint32_t with, uint32_t *rank, muc_expr *dims);
 /* Input i is i8 or u8; one of these, or i16 for values of unknown sign. */

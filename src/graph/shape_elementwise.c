@@ -6,12 +6,10 @@
 
 muc_status muc_shape_same(const muc_rule *r)
 {
-    static const muc_word gelu[] = { MUC_WORD_NONE, MUC_WORD_TANH };
-
     muc_rule_like(r, 0, muc_rule_input(r, 0));
     if (r->node->op == MUC_OP_CELU && muc_node_real(r->node, MUC_KEY_ALPHA) == 0)
         return muc_rule_fail(r, "alpha is 0");
-    return muc_rule_word(r, MUC_KEY_MODE, gelu, MUC_COUNT(gelu));
+    return MUC_OK;
 }
 
 muc_status muc_shape_test(const muc_rule *r)
@@ -76,9 +74,6 @@ static muc_status broadcast(const muc_rule *r, uint32_t first, bool same_type)
 
 muc_status muc_shape_broadcast(const muc_rule *r)
 {
-    static const muc_word directions[] = { MUC_WORD_LEFT, MUC_WORD_RIGHT };
-
-    MUC_TRY(muc_rule_word(r, MUC_KEY_DIRECTION, directions, MUC_COUNT(directions)));
     return broadcast(r, 0, true);
 }
 

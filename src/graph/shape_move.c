@@ -291,13 +291,10 @@ static muc_status change(const muc_rule *r, muc_expr dim, int64_t by, muc_expr *
 
 muc_status muc_shape_pad(const muc_rule *r)
 {
-    static const muc_word modes[] = { MUC_WORD_CONSTANT, MUC_WORD_EDGE, MUC_WORD_REFLECT,
-                                      MUC_WORD_WRAP };
     const muc_tensor *x = muc_rule_input(r, 0);
     const int64_t *pads = muc_node_integers(r->node, MUC_KEY_PADS);
 
     MUC_TRY(muc_rule_integers(r, MUC_KEY_PADS, 2 * x->rank, -MOST_EXTENT, MOST_EXTENT));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
     if (muc_rule_input(r, 1)) {
         MUC_TRY(muc_rule_expect_type(r, 1));
         MUC_TRY(muc_rule_expect_scalar(r, 1));
@@ -306,7 +303,7 @@ muc_status muc_shape_pad(const muc_rule *r)
     for (uint32_t i = 0; i < x->rank; i++) {
         muc_expr *dim = &r->outputs[0].dims[i];
 
-        if (muc_node_word_or(r->node, MUC_KEY_MODE, modes[0]) != modes[0] &&
+        if (muc_node_word_or(r->node, MUC_KEY_MODE, MUC_WORD_CONSTANT) != MUC_WORD_CONSTANT &&
             (pads[i] > 0 || pads[x->rank + i] > 0))
             MUC_TRY(muc_rule_require(r, "an element to pad with", muc_rule_dim(r, 1), false, *dim));
         MUC_TRY(change(r, *dim, pads[i] < 0 ? pads[i] : 0, dim));
@@ -357,8 +354,6 @@ static muc_status image(const muc_rule *r, uint32_t *block)
 {
     if (muc_rule_input(r, 0)->rank != 4)
         return muc_rule_unexpected(r, 0, "images");
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_CHANNELS_LAST, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_BLOCK, 1, 1 << 12));
     *block = (uint32_t)muc_node_integer(r->node, MUC_KEY_BLOCK);
     muc_rule_like(r, 0, muc_rule_input(r, 0));
     return MUC_OK;
@@ -366,12 +361,10 @@ static muc_status image(const muc_rule *r, uint32_t *block)
 
 muc_status muc_shape_depth_to_space(const muc_rule *r)
 {
-    static const muc_word modes[] = { MUC_WORD_DCR, MUC_WORD_CRD };
     muc_expr *dims = r->outputs[0].dims;
     uint32_t block, at = muc_rule_channels(r, 4), channels;
 
     MUC_TRY(image(r, &block));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
     if (!muc_rule_const(r, dims[at], &channels) || channels % (block * block) != 0)
         return muc_rule_unexpected(r, 0, "a multiple of %u channels", block * block);
     dims[at] = muc_rule_dim(r, channels / (block * block));
@@ -402,24 +395,11 @@ muc_status muc_shape_space_to_depth(const muc_rule *r)
 
 muc_status muc_shape_resize(const muc_rule *r)
 {
-    static const muc_word modes[] = { MUC_WORD_NEAREST, MUC_WORD_LINEAR, MUC_WORD_CUBIC };
-    static const muc_word coordinates[] = {
-        MUC_WORD_HALF_PIXEL,          MUC_WORD_HALF_PIXEL_SYMMETRIC, MUC_WORD_PYTORCH_HALF_PIXEL,
-        MUC_WORD_ALIGN_CORNERS,       MUC_WORD_ASYMMETRIC,           MUC_WORD_TF_CROP_AND_RESIZE,
-        MUC_WORD_TF_HALF_PIXEL_FOR_NN
-    };
-    static const muc_word roundings[] = { MUC_WORD_ROUND_PREFER_FLOOR, MUC_WORD_ROUND_PREFER_CEIL,
-                                          MUC_WORD_FLOOR, MUC_WORD_CEIL };
     const muc_attribute *scales = muc_node_attribute(r->node, MUC_KEY_SCALES);
     const muc_attribute *roi = muc_node_attribute(r->node, MUC_KEY_ROI);
     const muc_tensor *x = muc_rule_input(r, 0);
 
     MUC_TRY(muc_rule_exprs(r, MUC_KEY_SIZES, x->rank));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_COORDINATES, coordinates, MUC_COUNT(coordinates)));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_ROUNDING, roundings, MUC_COUNT(roundings)));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_EXCLUDE_OUTSIDE, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_ANTIALIAS, 0, 1));
     if (scales && scales->value.reals.count != x->rank)
         return muc_rule_fail(r, "%u scales of %u dimensions", scales->value.reals.count, x->rank);
     for (uint32_t i = 0; scales && i < x->rank; i++)

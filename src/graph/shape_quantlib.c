@@ -54,7 +54,6 @@ static muc_status set_requantized(const muc_rule *r)
     int64_t clamp_min = muc_node_integer(r->node, MUC_KEY_CLAMP_MIN);
     int64_t clamp_max = muc_node_integer(r->node, MUC_KEY_CLAMP_MAX);
 
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_SHIFT, 0, 31));
     if (!muc_dtype_range((muc_dtype)to, &low, &high) || low < INT32_MIN || high > INT32_MAX ||
         clamp_min < low || clamp_max > high || clamp_min > clamp_max)
         return muc_rule_fail(r, "clamp_min, clamp_max %lld, %lld, expected a range of type to",
@@ -159,7 +158,6 @@ muc_status muc_shape_lookup(const muc_rule *r)
 muc_status muc_shape_integer_norm(const muc_rule *r)
 {
     MUC_TRY(expect_bits(r, 0, 16));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_SHIFT, 0, 31));
     for (uint32_t i = 1; i < r->node->input_count; i++)
         MUC_TRY(expect_columns(r, i));
     return like_x(r, MUC_I8);
@@ -173,7 +171,7 @@ static muc_status check_softmax(const muc_rule *r)
     MUC_TRY(expect_bits(r, 0, 16));
     if (x->rank == 0 || muc_expr_get(r->graph->pool, x->dims[x->rank - 1])->lo == 0)
         return muc_rule_unexpected(r, 0, "rows of one element or more");
-    return muc_rule_integer(r, MUC_KEY_LEVELS, 2, 256);
+    return MUC_OK;
 }
 
 muc_status muc_shape_integer_softmax(const muc_rule *r)
@@ -186,7 +184,6 @@ muc_status muc_shape_integer_softmax(const muc_rule *r)
 muc_status muc_shape_ita_max(const muc_rule *r)
 {
     MUC_TRY(check_softmax(r));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_GROUP, 1, 1 << 24));
     return like_x(r, MUC_U8);
 }
 
@@ -210,9 +207,6 @@ muc_status muc_shape_integer_div(const muc_rule *r)
 
     MUC_TRY(expect_bits(r, 0, 32));
     MUC_TRY(expect_bits(r, 1, 32));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_DELTA, 0, 0xffffffff));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_ETA, 0, INT32_MAX));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_EPS, 0, INT32_MAX));
     if (muc_node_integer(r->node, MUC_KEY_DELTA) * muc_node_integer(r->node, MUC_KEY_ETA) >
         UINT32_MAX)
         return muc_rule_fail(r, "delta times eta are beyond 32 bits");

@@ -78,27 +78,13 @@ static muc_status recur(const muc_rule *r, uint32_t gates)
     return MUC_OK;
 }
 
-static muc_status expect_attributes(const muc_rule *r)
-{
-    static const muc_word directions[] = { MUC_WORD_FORWARD, MUC_WORD_REVERSE,
-                                           MUC_WORD_BIDIRECTIONAL };
-    static const muc_word modes[] = { MUC_WORD_TANH, MUC_WORD_RELU };
-
-    MUC_TRY(muc_rule_word(r, MUC_KEY_DIRECTION, directions, MUC_COUNT(directions)));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_BATCH_FIRST, 0, 1));
-    return muc_rule_integer(r, MUC_KEY_LINEAR_BEFORE_RESET, 0, 1);
-}
-
 muc_status muc_shape_rnn(const muc_rule *r)
 {
-    MUC_TRY(expect_attributes(r));
     return recur(r, 1);
 }
 
 muc_status muc_shape_gru(const muc_rule *r)
 {
-    MUC_TRY(expect_attributes(r));
     return recur(r, 3);
 }
 
@@ -117,7 +103,6 @@ static muc_status expect_plain(const muc_rule *r)
 
 muc_status muc_shape_lstm(const muc_rule *r)
 {
-    MUC_TRY(expect_attributes(r));
     if (muc_node_real_or(r->node, MUC_KEY_CELL_CLIP, 1) <= 0)
         return muc_rule_fail(r, "cell_clip is %g, expected a bound above 0",
                              muc_node_real(r->node, MUC_KEY_CELL_CLIP));

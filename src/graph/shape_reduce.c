@@ -8,8 +8,6 @@ muc_status muc_shape_axis(const muc_rule *r)
     uint32_t axis;
 
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_EXCLUSIVE, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_REVERSE, 0, 1));
     MUC_TRY(muc_rule_integer(r, MUC_KEY_P, 1, 2));
     muc_rule_like(r, 0, muc_rule_input(r, 0));
     return MUC_OK;
@@ -35,7 +33,6 @@ static muc_status remove_axes(const muc_rule *r, uint32_t mask)
     muc_tensor *out = &r->outputs[0];
     bool keep = muc_node_integer_or(r->node, MUC_KEY_KEEP_DIMS, 1) == 1;
 
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_KEEP_DIMS, 0, 1));
     out->dtype = x->dtype;
     out->rank = 0;
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -68,7 +65,6 @@ muc_status muc_shape_arg(const muc_rule *r)
     uint32_t axis;
 
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_SELECT_LAST, 0, 1));
     MUC_TRY(muc_rule_require(r, "elements to choose from", muc_rule_dim(r, 1), false,
                              muc_rule_input(r, 0)->dims[axis]));
     MUC_TRY(remove_axes(r, 1u << axis));

@@ -30,7 +30,6 @@ static muc_status read_window(const muc_rule *r, window *w)
     if (x->rank < 3 || x->rank > 2 + MOST_SPATIAL)
         return muc_rule_unexpected(r, 0, "a batch of channels with 1 to 3 spatial dimensions");
     w->spatial = x->rank - 2;
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_CHANNELS_LAST, 0, 1));
     w->channels = muc_rule_channels(r, x->rank);
     w->first = w->channels == 1 ? 2 : 1;
     MUC_TRY(muc_rule_integers(r, MUC_KEY_STRIDES, w->spatial, 1, MOST_EXTENT));
@@ -114,7 +113,6 @@ static muc_status convolve(const muc_rule *r, uint32_t weights, uint32_t bias, b
 
     MUC_TRY(read_window(r, &w));
     MUC_TRY(read_kernel(r, weights, channels_last, &w, dims));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_GROUPS, 1, MOST_EXTENT));
     groups = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_GROUPS, 1);
     in = dims[channels_last ? w.spatial + 1 : 1];
     if (!muc_rule_const(r, x->dims[w.channels], &channels) || (uint64_t)in * groups != channels)
@@ -278,8 +276,6 @@ muc_status muc_shape_pool(const muc_rule *r)
 
     MUC_TRY(read_window(r, &w));
     MUC_TRY(muc_rule_integers(r, MUC_KEY_KERNEL, w.spatial, 1, MOST_EXTENT));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_CEIL_MODE, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_P, 1, 1 << 16));
     for (uint32_t i = 0; i < w.spatial; i++) {
         w.kernel[i] = item(r, MUC_KEY_KERNEL, i, 1);
         /* else a window could lie in the padding alone, and have no greatest element or mean */
@@ -387,8 +383,6 @@ muc_status muc_shape_gemm(const muc_rule *r)
     muc_expr dims[2];
 
     MUC_TRY(muc_rule_expect_type(r, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_TRANSPOSE_A, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_TRANSPOSE_B, 0, 1));
     ta = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_TRANSPOSE_A, 0);
     tb = (uint32_t)muc_node_integer_or(r->node, MUC_KEY_TRANSPOSE_B, 0);
     if (a->rank != 2)
@@ -423,7 +417,6 @@ static muc_status channel_vectors(const muc_rule *r, uint32_t count)
 {
     const muc_tensor *x = muc_rule_input(r, 0);
 
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_CHANNELS_LAST, 0, 1));
     MUC_TRY(check_epsilon(r));
     if (x->rank < 2)
         return muc_rule_unexpected(r, 0, "a batch of channels");
@@ -445,7 +438,6 @@ muc_status muc_shape_instance_norm(const muc_rule *r)
     MUC_TRY(channel_vectors(r, 2));
     if (r->node->op != MUC_OP_GROUP_NORM)
         return MUC_OK;
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_GROUPS, 1, MOST_EXTENT));
     if (!muc_rule_const(r, r->outputs[0].dims[muc_rule_channels(r, r->outputs[0].rank)],
                         &channels) ||
         channels % (uint32_t)muc_node_integer(r->node, MUC_KEY_GROUPS) != 0)
@@ -486,8 +478,6 @@ muc_status muc_shape_lrn(const muc_rule *r)
 {
     if (muc_rule_input(r, 0)->rank < 2)
         return muc_rule_unexpected(r, 0, "a batch of channels");
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_CHANNELS_LAST, 0, 1));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_WINDOW, 1, MOST_EXTENT));
     muc_rule_like(r, 0, muc_rule_input(r, 0));
     return MUC_OK;
 }

@@ -12,15 +12,9 @@ static bool is_mode(const muc_node *node, muc_word word, muc_word old)
 /* x [N, C, spatial..], grid [N, places.., spatial dimensions]: [N, C, places..] */
 muc_status muc_shape_grid_sample(const muc_rule *r)
 {
-    static const muc_word modes[] = { MUC_WORD_LINEAR, MUC_WORD_BILINEAR, MUC_WORD_CUBIC,
-                                      MUC_WORD_BICUBIC, MUC_WORD_NEAREST };
-    static const muc_word paddings[] = { MUC_WORD_ZEROS, MUC_WORD_BORDER, MUC_WORD_REFLECTION };
     const muc_tensor *x = muc_rule_input(r, 0), *grid = muc_rule_input(r, 1);
     muc_expr spatial = muc_rule_dim(r, x->rank - 2u);
 
-    MUC_TRY(muc_rule_word(r, MUC_KEY_MODE, modes, MUC_COUNT(modes)));
-    MUC_TRY(muc_rule_word(r, MUC_KEY_PADDING, paddings, MUC_COUNT(paddings)));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_ALIGN_CORNERS, 0, 1));
     MUC_TRY(muc_rule_expect_type(r, 1));
     if (x->rank < 3 || x->rank > 5)
         return muc_rule_unexpected(r, 0, "[N, C, 1 to 3 spatial dimensions]");

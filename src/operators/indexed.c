@@ -36,10 +36,6 @@ muc_status muc_shape_gather_elements(const muc_rule *r)
 
 static muc_status check_reduction(const muc_rule *r)
 {
-    static const muc_word words[] = { MUC_WORD_NONE, MUC_WORD_ADD, MUC_WORD_MUL, MUC_WORD_MIN,
-                                      MUC_WORD_MAX };
-
-    MUC_TRY(muc_rule_word(r, MUC_KEY_REDUCTION, words, MUC_COUNT(words)));
     if (muc_rule_input(r, 0)->dtype == MUC_BOOL &&
         muc_node_word_or(r->node, MUC_KEY_REDUCTION, MUC_WORD_NONE) != MUC_WORD_NONE)
         return muc_rule_unexpected(r, 0, "numbers to combine");
@@ -309,7 +305,6 @@ muc_status muc_shape_top_k(const muc_rule *r)
     uint32_t axis;
 
     MUC_TRY(muc_rule_axis(r, MUC_KEY_AXIS, muc_rule_input(r, 0)->rank, &axis));
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_LARGEST, 0, 1));
     MUC_TRY(muc_rule_require(r, "k", k, false, muc_rule_input(r, 0)->dims[axis]));
     for (uint32_t i = 0; i < 2; i++) {
         muc_rule_like(r, i, muc_rule_input(r, 0));

@@ -6,7 +6,6 @@ muc_status muc_shape_trilu(const muc_rule *r)
 {
     if (muc_rule_input(r, 0)->rank < 2)
         return muc_rule_unexpected(r, 0, "at least a matrix");
-    MUC_TRY(muc_rule_integer(r, MUC_KEY_UPPER, 0, 1));
     muc_rule_like(r, 0, muc_rule_input(r, 0));
     return MUC_OK;
 }
