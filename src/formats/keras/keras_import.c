@@ -326,7 +326,7 @@ static muc_status read_arrays(muc_keras_import *im, const row *r)
 
 muc_status muc_keras_import_recipe(muc_keras_import *im)
 {
-    return muc_keras_cook_inputs(im, find_row(im->layer->class_name)->recipe);
+    return muc_keras_cook(im, "%s", find_row(im->layer->class_name)->recipe);
 }
 
 /* the first layer of a Sequential: its input is added, which is then the call's */

@@ -2,7 +2,7 @@
 #ifndef MUC_KERAS_IMPORT_H
 #define MUC_KERAS_IMPORT_H
 
-#include "import/attributes.h"
+#include "import/recipe.h"
 #include "formats/keras/keras_weights.h"
 #include "formats/listing.h"
 #include "graph/graph.h"
@@ -92,10 +92,9 @@ muc_status muc_keras_last(muc_keras_import *im, muc_op op, const uint32_t *input
 /* The same, then the activation that the layer's configuration names, if any. */
 muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *inputs,
                                uint32_t count, const muc_attributes *a);
-/* Adds what a recipe says (import/recipe.h) of these tensors, or of the call's inputs. */
-muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
-                          uint32_t count);
-muc_status muc_keras_cook_inputs(muc_keras_import *im, const char *recipe);
+/* The call as recipes read it, and a recipe of it (import/recipe.h). */
+muc_file_node muc_keras_node(muc_keras_import *im);
+#define muc_keras_cook(im, ...) muc_import_format(muc_keras_node(im), __VA_ARGS__)
 /* The call's output is the named activation of x. */
 muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x);
 /* The call's output is x itself. */

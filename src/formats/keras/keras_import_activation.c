@@ -21,7 +21,7 @@ muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x
         if (strcmp(activations[i].name, name) != 0)
             continue;
         im->to = activations[i].op;
-        return muc_keras_cook(im, activations[i].recipe, &x, 1);
+        return muc_import_make(muc_keras_node(im), &x, 1, NULL, "%s", activations[i].recipe);
     }
     return muc_keras_refuse(im, MUC_UNSUPPORTED, "no row implements activation '%.100s'", name);
 }
@@ -54,13 +54,11 @@ muc_status muc_keras_activated(muc_keras_import *im, muc_op op, const uint32_t *
 
 muc_status muc_keras_import_activation(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0);
     const char *name;
 
     MUC_TRY(activation_of(im, &name));
-    if (strcmp(name, "linear") == 0)
-        return muc_keras_last(im, MUC_OP_IDENTITY, &x, 1, NULL);
-    return muc_keras_activate(im, name, x);
+    return strcmp(name, "linear") == 0 ? muc_keras_cook(im, "identity 0")
+                                       : muc_keras_activate(im, name, muc_keras_input(im, 0));
 }
 
 muc_status muc_keras_import_relu(muc_keras_import *im)
@@ -74,12 +72,12 @@ muc_status muc_keras_import_relu(muc_keras_import *im)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "slope %g, threshold %g and maximum %g together", slope, threshold,
                                 high);
-    return muc_keras_cook_inputs(im, threshold != 0 ? "thresholded_relu 0 alpha=@threshold"
-                                     : slope == 0 && high < 0 ? ""
-                                     : slope == 0             ? "clip 0 low{0} high{@max_value}"
-                                     : high < 0               ? "leaky_relu 0 alpha=@negative_slope"
-                                                : "leaky = leaky_relu 0 alpha=@negative_slope; "
-                                                  "min leaky high{@max_value}");
+    return muc_keras_cook(im, threshold != 0           ? "thresholded_relu 0 alpha=@threshold"
+                              : slope == 0 && high < 0 ? ""
+                              : slope == 0             ? "clip 0 low{0} high{@max_value}"
+                              : high < 0               ? "leaky_relu 0 alpha=@negative_slope"
+                                         : "leaky = leaky_relu 0 alpha=@negative_slope; "
+                                           "min leaky high{@max_value}");
 }
 
 /* slopes of the input's shape without the batch, 1 along shared axes */

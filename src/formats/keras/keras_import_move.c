@@ -14,14 +14,6 @@ muc_status muc_keras_import_nothing(muc_keras_import *im)
 
 /* ---- shapes ---- */
 
-static muc_status last_reshape(muc_keras_import *im, uint32_t x, const int64_t *dims, uint32_t rank)
-{
-    muc_attributes a = { .count = 0 };
-
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SHAPE, dims, rank);
-    return muc_keras_last(im, im->to, &x, 1, &a);
-}
-
 /* elements of x without its batch; its dimensions are below 2^32, and the graph checked the rest */
 static int64_t elements_of(const muc_keras_import *im, uint32_t x)
 {
@@ -39,7 +31,7 @@ muc_status muc_keras_import_flatten(muc_keras_import *im)
     bool first;
 
     MUC_TRY(muc_keras_channels(im, &first));
-    return muc_keras_cook_inputs(
+    return muc_keras_cook(
         im, first && muc_keras_rank(im, muc_keras_input(im, 0)) > 2
                 ? "channels_last = transpose 0 perm=0,2..,1; . channels_last shape=in0.0,*in0.1.."
                 : ". 0 shape=in0.0,*in0.1..");
@@ -48,13 +40,11 @@ muc_status muc_keras_import_flatten(muc_keras_import *im)
 /* dims count from 1, for the batch stays */
 muc_status muc_keras_import_permute(muc_keras_import *im)
 {
-    uint32_t x = muc_keras_input(im, 0), rank = muc_keras_rank(im, x);
+    uint32_t rank = muc_keras_rank(im, muc_keras_input(im, 0));
     int64_t perm[MUC_GRAPH_MAX_RANK] = { 0 };
-    muc_attributes a = { .count = 0 };
 
     MUC_TRY(muc_keras_integers(im, "dims", rank - 1, 1, NULL, perm + 1));
-    muc_attributes_set_integers(&a, MUC_KEY_PERM, perm, rank);
-    return muc_keras_last(im, im->to, &x, 1, &a);
+    return muc_keras_cook(im, ". 0 perm=%s", MUC_LIST(perm, rank));
 }
 
 muc_status muc_keras_import_reshape(muc_keras_import *im)
@@ -79,7 +69,7 @@ muc_status muc_keras_import_reshape(muc_keras_import *im)
                                 known, all);
     if (open)
         dims[open] = all / known;
-    return last_reshape(im, x, dims, rank);
+    return muc_keras_cook(im, ". 0 shape=%s", MUC_LIST(dims, rank));
 }
 
 /* n, [n of height, n of width], or [before, after] of each; of one dimension n or [before, after];
@@ -112,7 +102,6 @@ muc_status muc_keras_import_zero_padding(muc_keras_import *im)
     uint32_t rank = im->spatial + 2;
     muc_keras_pixels p;
     int64_t pads[2 * (MUC_GRAPH_MAX_RANK)] = { 0 }, sides[2][2];
-    muc_attributes a = { .count = 0 };
 
     MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(read_sides(im, "padding", sides));
@@ -120,15 +109,13 @@ muc_status muc_keras_import_zero_padding(muc_keras_import *im)
         pads[p.at + d] = sides[d][0];
         pads[rank + p.at + d] = sides[d][1];
     }
-    muc_attributes_set_integers(&a, MUC_KEY_PADS, pads, 2 * rank);
-    return muc_keras_last(im, im->to, &p.x, 1, &a);
+    return muc_keras_cook(im, ". 0 pads=%s", MUC_LIST(pads, 2 * rank));
 }
 
 muc_status muc_keras_import_cropping(muc_keras_import *im)
 {
     muc_keras_pixels p;
     int64_t sides[2][2], axes[2], starts[2], sizes[2];
-    muc_attributes a = { .count = 0 };
 
     MUC_TRY(muc_keras_pixels_of(im, &p));
     MUC_TRY(read_sides(im, "cropping", sides));
@@ -140,16 +127,13 @@ muc_status muc_keras_import_cropping(muc_keras_import *im)
             return muc_keras_refuse(im, MUC_MALFORMED, "nothing is left of dimension %" PRIu32,
                                     p.at + d);
     }
-    muc_attributes_set_integers(&a, MUC_KEY_AXES, axes, im->spatial);
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, sizes, im->spatial);
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_STARTS, starts, im->spatial);
-    return muc_keras_last(im, im->to, &p.x, 1, &a);
+    return muc_keras_cook(im, ". 0 axes=%s sizes=%s starts=%s", MUC_LIST(axes, im->spatial),
+                          MUC_LIST(sizes, im->spatial), MUC_LIST(starts, im->spatial));
 }
 
 muc_status muc_keras_import_up_sampling(muc_keras_import *im)
 {
     muc_keras_pixels p;
-    muc_attributes a = { .count = 0 };
     int64_t size[2], dims[4];
     const char *mode;
     bool linear;
@@ -166,12 +150,9 @@ muc_status muc_keras_import_up_sampling(muc_keras_import *im)
     if (dims[p.at] > MAX_SIDE || dims[p.at + 1] > MAX_SIDE)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "the result has more than 65536 rows or columns");
-    muc_attributes_set_sizes(&a, im->graph, MUC_KEY_SIZES, dims, 4);
-    muc_attributes_set(&a, MUC_KEY_MODE, linear ? MUC_WORD_LINEAR : MUC_WORD_NEAREST);
-    muc_attributes_set(&a, MUC_KEY_COORDINATES, linear ? MUC_WORD_HALF_PIXEL : MUC_WORD_ASYMMETRIC);
-    if (!linear)
-        muc_attributes_set(&a, MUC_KEY_ROUNDING, MUC_WORD_FLOOR);
-    return muc_keras_last(im, im->to, &p.x, 1, &a);
+    return muc_keras_cook(im, ". 0 sizes=%s mode=%s", MUC_LIST(dims, 4),
+                          linear ? "linear coordinates=half_pixel"
+                                 : "nearest coordinates=asymmetric rounding=floor");
 }
 
 /* ---- several inputs ---- */
@@ -210,7 +191,7 @@ muc_status muc_keras_import_merge(muc_keras_import *im)
         if (strcmp(modes[i].mode, mode) != 0)
             continue;
         im->to = modes[i].op;
-        return modes[i].recipe ? muc_keras_cook_inputs(im, modes[i].recipe) : import_chain(im);
+        return modes[i].recipe ? muc_keras_cook(im, "%s", modes[i].recipe) : import_chain(im);
     }
     return muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
 }
@@ -270,7 +251,7 @@ muc_status muc_keras_import_function(muc_keras_import *im)
         if (strcmp(functions[i].name, name) != 0)
             continue;
         im->to = functions[i].op;
-        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_cook_inputs(im, "")
+        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_cook(im, ". *")
                                                                  : muc_keras_import_arithmetic(im);
     }
     if (strcmp(name, "nn.relu6") == 0)

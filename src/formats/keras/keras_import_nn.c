@@ -76,7 +76,7 @@ typedef struct stored_kernel {
     bool out_first, turned; /* turned: the pixels are in the opposite order */
 } stored_kernel;
 
-/* array i; Keras 1 has kernels of one dimension with a second of 1 */
+/* array i, of a product [in, out]; Keras 1 has kernels of one dimension with a second of 1 */
 static muc_status kernel_of(const muc_keras_import *im, uint32_t i, stored_kernel *out)
 {
     const muc_hdf5_array *array = &im->arrays[i];
@@ -286,21 +286,11 @@ muc_status muc_keras_import_conv_transpose(muc_keras_import *im)
 muc_status muc_keras_import_dense(muc_keras_import *im)
 {
     uint32_t inputs[3] = { muc_keras_input(im, 0) }, count = 2;
-    const muc_hdf5_array *kernel = &im->arrays[0];
-    int64_t dims[2];
-    float *data;
+    stored_kernel kernel;
 
-    if (kernel->rank != 2 || kernel->elements > INT32_MAX)
-        return muc_keras_refuse(im, MUC_MALFORMED,
-                                "the kernel has %" PRIu32 " dimensions, expected 2", kernel->rank);
-    dims[0] = (int64_t)kernel->dims[1];
-    dims[1] = (int64_t)kernel->dims[0];
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, (size_t)kernel->elements + 1, &data));
-    for (int64_t row = 0; row < dims[1]; row++)
-        for (int64_t column = 0; column < dims[0]; column++)
-            data[column * dims[1] + row] = kernel->data[row * dims[0] + column];
-    MUC_TRY(muc_keras_constant(im, "kernel", 2, dims, data, &inputs[1]));
-    MUC_TRY(add_bias(im, 1, dims[0], inputs, &count));
+    MUC_TRY(kernel_of(im, 0, &kernel));
+    MUC_TRY(add_kernel(im, "kernel", &kernel, false, &inputs[1]));
+    MUC_TRY(add_bias(im, 1, kernel.out, inputs, &count));
     return muc_keras_activated(im, im->to, inputs, count, NULL);
 }
 
@@ -322,62 +312,42 @@ static muc_status add_vector(muc_keras_import *im, const char *suffix, bool stor
     return muc_keras_constant(im, suffix, 1, &channels, data, id);
 }
 
-muc_status muc_keras_import_batch_norm(muc_keras_import *im)
+/* over the channels of a batch, or the last dimension of a layer */
+muc_status muc_keras_import_norm(muc_keras_import *im)
 {
     muc_attributes a = { .count = 0 };
     uint32_t inputs[5] = { muc_keras_input(im, 0) }, next = 0, rank = muc_keras_rank(im, inputs[0]);
+    bool is_batch = im->to == MUC_OP_BATCH_NORM, scale, center;
     int64_t channels, axis, mode;
-    bool scale, center;
     double epsilon;
 
     MUC_TRY(muc_keras_integers(im, "axis", 1, -1, (const int64_t[]){ -1 }, &axis));
     MUC_TRY(muc_keras_integers(im, "mode", 1, 0, (const int64_t[]){ 0 }, &mode));
     axis = axis < 0 ? rank - 1 : axis;
-    if ((axis != 1 && axis != (int64_t)rank - 1) || mode == 1)
+    if (((axis != 1 || !is_batch) && axis != (int64_t)rank - 1) || mode == 1)
         return muc_keras_refuse(im, MUC_UNSUPPORTED,
                                 "axis %" PRId64 " and mode %" PRId64
-                                ", expected axis 1 or the last, and mode 0 or 2",
-                                axis, mode);
+                                ", expected %sthe last axis, and mode 0 or 2",
+                                axis, mode, is_batch ? "axis 1 or " : "");
     channels = muc_keras_dim(im, inputs[0], (uint32_t)axis);
     MUC_TRY(muc_keras_real(im, "epsilon", 1e-3, &epsilon));
     MUC_TRY(muc_keras_bool(im, "scale", true, &scale));
     MUC_TRY(muc_keras_bool(im, "center", true, &center));
     MUC_TRY(add_vector(im, "gamma", scale, 1, channels, &next, &inputs[1]));
     MUC_TRY(add_vector(im, "beta", center, 0, channels, &next, &inputs[2]));
-    MUC_TRY(add_vector(im, "moving_mean", true, 0, channels, &next, &inputs[3]));
-    MUC_TRY(add_vector(im, "moving_variance", true, 0, channels, &next, &inputs[4]));
+    if (is_batch) {
+        MUC_TRY(add_vector(im, "moving_mean", true, 0, channels, &next, &inputs[3]));
+        MUC_TRY(add_vector(im, "moving_variance", true, 0, channels, &next, &inputs[4]));
+    }
     if (next != im->array_count)
         return muc_keras_refuse(im, MUC_MALFORMED,
                                 "there are more arrays of weights than scale and center ask for");
     muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
-    if (axis > 1)
+    if (!is_batch)
+        muc_attributes_set(&a, MUC_KEY_AXIS, axis);
+    else if (axis > 1)
         muc_attributes_set(&a, MUC_KEY_CHANNELS_LAST, 1);
-    return muc_keras_last(im, im->to, inputs, 5, &a);
-}
-
-/* over the last dimension */
-muc_status muc_keras_import_layer_norm(muc_keras_import *im)
-{
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[3] = { muc_keras_input(im, 0) }, next = 0, rank = muc_keras_rank(im, inputs[0]);
-    int64_t channels = muc_keras_dim(im, inputs[0], rank - 1), axis;
-    bool scale, center;
-    double epsilon;
-
-    MUC_TRY(muc_keras_integers(im, "axis", 1, -1, (const int64_t[]){ -1 }, &axis));
-    if (axis != -1 && axis != (int64_t)rank - 1)
-        return muc_keras_refuse(im, MUC_UNSUPPORTED, "axis %" PRId64 ", expected the last", axis);
-    MUC_TRY(muc_keras_real(im, "epsilon", 1e-3, &epsilon));
-    MUC_TRY(muc_keras_bool(im, "scale", true, &scale));
-    MUC_TRY(muc_keras_bool(im, "center", true, &center));
-    MUC_TRY(add_vector(im, "gamma", scale, 1, channels, &next, &inputs[1]));
-    MUC_TRY(add_vector(im, "beta", center, 0, channels, &next, &inputs[2]));
-    if (next != im->array_count)
-        return muc_keras_refuse(im, MUC_MALFORMED,
-                                "there are more arrays of weights than scale and center ask for");
-    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
-    muc_attributes_set(&a, MUC_KEY_AXIS, rank - 1);
-    return muc_keras_last(im, im->to, inputs, 3, &a);
+    return muc_keras_last(im, im->to, inputs, is_batch ? 5 : 3, &a);
 }
 
 /* ---- pools ---- */
@@ -402,6 +372,6 @@ muc_status muc_keras_import_global_pool(muc_keras_import *im)
     muc_keras_pixels p;
 
     MUC_TRY(muc_keras_pixels_of(im, &p));
-    return muc_keras_cook_inputs(im, p.first ? ". 0 axes=2.. keep_dims=@keepdims:0"
-                                             : ". 0 axes=1..-1 keep_dims=@keepdims:0");
+    return muc_keras_cook(im, p.first ? ". 0 axes=2.. keep_dims=@keepdims:0"
+                                      : ". 0 axes=1..-1 keep_dims=@keepdims:0");
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "formats/keras/keras_import.h"
-#include "import/recipe.h"
 
 static muc_subject subject(const void *self)
 {
@@ -32,6 +31,12 @@ static muc_status attribute(void *self, const char *name, muc_value_type wanted,
                : muc_keras_integers(im, keys, 1, -MUC_GRAPH_MAX_RANK, NULL, &out->integer);
 }
 
+static muc_status input(void *self, uint32_t i, uint32_t *id)
+{
+    *id = muc_keras_input(self, i);
+    return MUC_OK;
+}
+
 static muc_status constant(void *self, const char *name, muc_dtype dtype, const double *values,
                            uint32_t count, uint32_t *id)
 {
@@ -56,30 +61,20 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
     return muc_keras_last(self, op, inputs, count, a);
 }
 
-muc_status muc_keras_cook(muc_keras_import *im, const char *recipe, const uint32_t *inputs,
-                          uint32_t count)
+muc_file_node muc_keras_node(muc_keras_import *im)
 {
-    static const muc_file_node_functions functions = {
-        .subject = subject, .attribute = attribute, .constant = constant, .step = step, .last = last
-    };
-    const muc_file_node node = { .functions = &functions,
-                                 .self = im,
-                                 .ctx = im->ctx,
-                                 .graph = im->graph,
-                                 .arena = im->arena,
-                                 .input_count = count,
-                                 .op = im->to,
-                                 .operands = inputs };
+    static const muc_file_node_functions functions = { .subject = subject,
+                                                       .attribute = attribute,
+                                                       .input = input,
+                                                       .constant = constant,
+                                                       .step = step,
+                                                       .last = last };
 
-    return muc_import_recipe(&node, recipe);
-}
-
-muc_status muc_keras_cook_inputs(muc_keras_import *im, const char *recipe)
-{
-    uint32_t *inputs, count = im->call->input_count;
-
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, count, &inputs));
-    for (uint32_t i = 0; i < count; i++)
-        inputs[i] = muc_keras_input(im, i);
-    return muc_keras_cook(im, recipe, inputs, count);
+    return (muc_file_node){ .functions = &functions,
+                            .self = im,
+                            .ctx = im->ctx,
+                            .graph = im->graph,
+                            .arena = im->arena,
+                            .input_count = im->call->input_count,
+                            .op = im->to };
 }
