@@ -314,18 +314,6 @@ muc_status muc_shape_pad(const muc_rule *r)
     return MUC_OK;
 }
 
-muc_status muc_shape_tile(const muc_rule *r)
-{
-    const muc_tensor *x = muc_rule_input(r, 0);
-    const muc_expr *repeats = muc_node_attribute(r->node, MUC_KEY_REPEATS)->value.exprs.items;
-
-    MUC_TRY(muc_rule_exprs(r, MUC_KEY_REPEATS, x->rank));
-    muc_rule_like(r, 0, x);
-    for (uint32_t i = 0; i < x->rank; i++)
-        r->outputs[0].dims[i] = muc_expr_mul(r->graph->pool, x->dims[i], repeats[i]);
-    return MUC_OK;
-}
-
 muc_status muc_shape_gather(const muc_rule *r)
 {
     const muc_tensor *x = muc_rule_input(r, 0), *indices = muc_rule_input(r, 1);
@@ -346,50 +334,6 @@ muc_status muc_shape_gather(const muc_rule *r)
     memcpy(out->dims + axis, indices->dims + batch, (indices->rank - batch) * sizeof(*out->dims));
     memcpy(out->dims + axis + indices->rank - batch, x->dims + axis + 1,
            (x->rank - axis - 1) * sizeof(*out->dims));
-    return MUC_OK;
-}
-
-/* input 0 is [N, C, H, W] or [N, H, W, C]; the block's side */
-static muc_status image(const muc_rule *r, uint32_t *block)
-{
-    if (muc_rule_input(r, 0)->rank != 4)
-        return muc_rule_unexpected(r, 0, "images");
-    *block = (uint32_t)muc_node_integer(r->node, MUC_KEY_BLOCK);
-    muc_rule_like(r, 0, muc_rule_input(r, 0));
-    return MUC_OK;
-}
-
-muc_status muc_shape_depth_to_space(const muc_rule *r)
-{
-    muc_expr *dims = r->outputs[0].dims;
-    uint32_t block, at = muc_rule_channels(r, 4), channels;
-
-    MUC_TRY(image(r, &block));
-    if (!muc_rule_const(r, dims[at], &channels) || channels % (block * block) != 0)
-        return muc_rule_unexpected(r, 0, "a multiple of %u channels", block * block);
-    dims[at] = muc_rule_dim(r, channels / (block * block));
-    for (uint32_t i = 0; i < 2; i++) {
-        muc_expr *dim = &dims[(at == 1 ? 2 : 1) + i];
-
-        *dim = muc_expr_mul_const(r->graph->pool, *dim, block);
-    }
-    return MUC_OK;
-}
-
-muc_status muc_shape_space_to_depth(const muc_rule *r)
-{
-    muc_expr *dims = r->outputs[0].dims;
-    uint32_t block, at = muc_rule_channels(r, 4);
-
-    MUC_TRY(image(r, &block));
-    dims[at] = muc_expr_mul_const(r->graph->pool, dims[at], block * block);
-    for (uint32_t i = 0; i < 2; i++) {
-        muc_expr *dim = &dims[(at == 1 ? 2 : 1) + i];
-
-        if (muc_expr_get(r->graph->pool, *dim)->multiple % block != 0)
-            return muc_rule_unexpected(r, 0, "spatial dimensions that %u divides", block);
-        *dim = muc_expr_div(r->graph->pool, *dim, block);
-    }
     return MUC_OK;
 }
 

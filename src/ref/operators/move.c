@@ -1,28 +1,28 @@
 /* move.c - operators whose outputs are elements of their inputs, moved: bytes of any type. */
 #include <string.h>
 
+#include "operators/strided_copy.h"
 #include "ref/walk.h"
 
-/* out, row by row, from a source with a step (of elements, maybe negative) along each dimension */
+/* a copy at work */
 typedef struct gathering {
     const uint8_t *from;
     uint8_t *to;
     size_t width;
-    uint32_t rank;
-    size_t dims[MUC_GRAPH_MAX_RANK];
-    ptrdiff_t steps[MUC_GRAPH_MAX_RANK];
+    muc_strided_copy copy;
 } gathering;
 
 #define COPY_STEPS(type) \
     for (size_t i = 0; i < n; i++) { \
         type element; \
         memcpy(&element, from + (ptrdiff_t)i * step * (ptrdiff_t)sizeof(type), sizeof(type)); \
-        memcpy(to + i * sizeof(type), &element, sizeof(type)); \
+        memcpy(to + (ptrdiff_t)i * step_to * (ptrdiff_t)sizeof(type), &element, sizeof(type)); \
     }
 
-static void copy_steps(const uint8_t *from, ptrdiff_t step, size_t n, size_t width, uint8_t *to)
+static void copy_steps(const uint8_t *from, ptrdiff_t step, size_t n, size_t width, uint8_t *to,
+                       ptrdiff_t step_to)
 {
-    if (step == 1)
+    if (step == 1 && step_to == 1)
         memcpy(to, from, n * width);
     else if (width == 1)
         COPY_STEPS(uint8_t)
@@ -36,41 +36,31 @@ static void copy_steps(const uint8_t *from, ptrdiff_t step, size_t n, size_t wid
 
 static void gather_all(const gathering *g)
 {
-    size_t index[MUC_GRAPH_MAX_RANK] = { 0 };
-    uint32_t last = g->rank - 1, d;
-    const uint8_t *from = g->from;
-    uint8_t *to = g->to;
+    const muc_strided_copy *c = &g->copy;
+    ptrdiff_t from = 0, to = 0, width = (ptrdiff_t)g->width;
+    size_t index[MUC_COPY_MOST_LOOPS] = { 0 };
+    uint32_t last = c->count - 1, d;
 
-    if (g->rank == 0) {
-        memcpy(to, from, g->width);
+    if (c->count == 0) {
+        memcpy(g->to, g->from, g->width);
         return;
     }
-    for (d = 0; d < g->rank; d++)
-        if (g->dims[d] == 0)
+    for (d = 0; d < c->count; d++)
+        if (c->loops[d].extent == 0)
             return;
-    for (;;) {
-        copy_steps(from, g->steps[last], g->dims[last], g->width, to);
-        to += g->dims[last] * g->width;
+    do {
+        copy_steps(g->from + from * width, c->loops[last].from, c->loops[last].extent, g->width,
+                   g->to + to * width, c->loops[last].to);
         for (d = last; d-- > 0;) {
-            from += g->steps[d] * (ptrdiff_t)g->width;
-            if (++index[d] < g->dims[d])
+            from += c->loops[d].from;
+            to += c->loops[d].to;
+            if (++index[d] < c->loops[d].extent)
                 break;
-            from -= g->steps[d] * (ptrdiff_t)(g->dims[d] * g->width);
+            from -= c->loops[d].from * (ptrdiff_t)c->loops[d].extent;
+            to -= c->loops[d].to * (ptrdiff_t)c->loops[d].extent;
             index[d] = 0;
         }
-        if (d == UINT32_MAX)
-            return;
-    }
-}
-
-/* the output's shape, and input 0's elements with steps still to be set */
-static gathering gathering_of(const muc_ref_call *call)
-{
-    const muc_ref_value *x = call->inputs[0], *out = call->output;
-    gathering g = { x->read, out->data, muc_ref_width(x), out->rank, { 0 }, { 0 } };
-
-    memcpy(g.dims, out->dims, sizeof(g.dims));
-    return g;
+    } while (d != UINT32_MAX);
 }
 
 /* elements from one index of dimension d to the next */
@@ -83,13 +73,26 @@ static ptrdiff_t step_of(const muc_ref_value *value, uint32_t d)
     return (ptrdiff_t)step;
 }
 
+/* the output's shape, and input 0's elements with steps still to be set */
+static gathering gathering_of(const muc_ref_call *call)
+{
+    const muc_ref_value *x = call->inputs[0], *out = call->output;
+    gathering g = { x->read, out->data, muc_ref_width(x), { .count = out->rank } };
+
+    for (uint32_t i = 0; i < out->rank; i++) {
+        g.copy.loops[i].extent = out->dims[i];
+        g.copy.loops[i].to = step_of(out, i);
+    }
+    return g;
+}
+
 muc_status muc_kernel_transpose(const muc_ref_call *call)
 {
     const int64_t *perm = muc_node_integers(call->node, MUC_KEY_PERM);
     gathering g = gathering_of(call);
 
-    for (uint32_t i = 0; i < g.rank; i++)
-        g.steps[i] = step_of(call->inputs[0], (uint32_t)perm[i]);
+    for (uint32_t i = 0; i < g.copy.count; i++)
+        g.copy.loops[i].from = step_of(call->inputs[0], (uint32_t)perm[i]);
     gather_all(&g);
     return MUC_OK;
 }
@@ -102,12 +105,13 @@ muc_status muc_kernel_slice(const muc_ref_call *call)
     const int64_t *steps = muc_node_integers(call->node, MUC_KEY_STEPS);
     gathering g = gathering_of(call);
 
-    for (uint32_t i = 0; i < g.rank; i++)
-        g.steps[i] = step_of(x, i);
+    for (uint32_t i = 0; i < g.copy.count; i++)
+        g.copy.loops[i].from = step_of(x, i);
     if (call->output->elements == 0)
         return MUC_OK;
     for (uint32_t i = 0; i < axes->value.integers.count; i++) {
-        size_t axis = (size_t)axes->value.integers.items[i], start, count = g.dims[axis];
+        size_t axis = (size_t)axes->value.integers.items[i], start,
+               count = g.copy.loops[axis].extent;
         int64_t step = steps ? steps[i] : 1, last;
 
         MUC_TRY(muc_ref_expr(call, starts[i], &start));
@@ -116,8 +120,8 @@ muc_status muc_kernel_slice(const muc_ref_call *call)
         if (start >= x->dims[axis] || last < 0 || last >= (int64_t)x->dims[axis])
             return muc_ref_fail(call, "%zu elements from %zu on, %lld apart, of %zu", count, start,
                                 (long long)step, x->dims[axis]);
-        g.from += (ptrdiff_t)start * g.steps[axis] * (ptrdiff_t)g.width;
-        g.steps[axis] *= (ptrdiff_t)step;
+        g.from += (ptrdiff_t)start * g.copy.loops[axis].from * (ptrdiff_t)g.width;
+        g.copy.loops[axis].from *= (ptrdiff_t)step;
     }
     gather_all(&g);
     return MUC_OK;
@@ -129,7 +133,7 @@ muc_status muc_kernel_expand(const muc_ref_call *call)
     gathering g = gathering_of(call);
 
     for (uint32_t i = 0; i < x->rank; i++)
-        g.steps[g.rank - x->rank + i] = x->dims[i] == 1 ? 0 : step_of(x, i);
+        g.copy.loops[g.copy.count - x->rank + i].from = x->dims[i] == 1 ? 0 : step_of(x, i);
     gather_all(&g);
     return MUC_OK;
 }
@@ -264,68 +268,23 @@ muc_status muc_kernel_pad(const muc_ref_call *call)
     return MUC_OK;
 }
 
-muc_status muc_kernel_tile(const muc_ref_call *call)
+static muc_copy_side side_of(const muc_ref_value *value)
 {
-    const muc_ref_value *x = call->inputs[0], *out = call->output;
-    origins o;
+    muc_copy_side side = { .rank = value->rank };
 
-    MUC_TRY(make_origins(call, &o));
-    for (uint32_t d = 0; d < out->rank; d++)
-        for (size_t i = 0; i < out->dims[d]; i++)
-            o.at[d][i] = (ptrdiff_t)(i % x->dims[d]);
-    gather_origins(call, &o, NULL);
-    return MUC_OK;
+    for (uint32_t i = 0; i < value->rank; i++) {
+        side.dims[i] = value->dims[i];
+        side.steps[i] = (size_t)step_of(value, i);
+    }
+    return side;
 }
 
-/* a permutation of the dimensions of x seen in another shape */
-static void permute(const muc_ref_call *call, const size_t *dims, const uint32_t *perm,
-                    uint32_t rank)
+muc_status muc_kernel_strided_copy(const muc_ref_call *call)
 {
-    muc_ref_value seen = *call->inputs[0];
+    const muc_copy_side x = side_of(call->inputs[0]), y = side_of(call->output);
     gathering g = gathering_of(call);
 
-    seen.rank = g.rank = rank;
-    memcpy(seen.dims, dims, rank * sizeof(*dims));
-    for (uint32_t i = 0; i < rank; i++) {
-        g.dims[i] = dims[perm[i]];
-        g.steps[i] = step_of(&seen, perm[i]);
-    }
+    g.copy = muc_copy_of(call->node, &x, &y);
     gather_all(&g);
-}
-
-muc_status muc_kernel_depth_to_space(const muc_ref_call *call)
-{
-    static const uint32_t dcr[] = { 0, 3, 4, 1, 5, 2 }, crd[] = { 0, 1, 4, 2, 5, 3 };
-    static const uint32_t last_dcr[] = { 0, 1, 3, 2, 4, 5 }, last_crd[] = { 0, 1, 4, 2, 5, 3 };
-    const size_t *x = call->inputs[0]->dims;
-    size_t block = (size_t)muc_node_integer(call->node, MUC_KEY_BLOCK);
-    bool is_dcr = muc_node_word_or(call->node, MUC_KEY_MODE, MUC_WORD_DCR) == MUC_WORD_DCR;
-
-    if (muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1) {
-        size_t c = x[3] / block / block;
-        const size_t by_dcr[] = { x[0], x[1], x[2], block, block, c };
-        const size_t by_crd[] = { x[0], x[1], x[2], c, block, block };
-
-        permute(call, is_dcr ? by_dcr : by_crd, is_dcr ? last_dcr : last_crd, 6);
-    } else {
-        size_t c = x[1] / block / block;
-        const size_t by_dcr[] = { x[0], block, block, c, x[2], x[3] };
-        const size_t by_crd[] = { x[0], c, block, block, x[2], x[3] };
-
-        permute(call, is_dcr ? by_dcr : by_crd, is_dcr ? dcr : crd, 6);
-    }
-    return MUC_OK;
-}
-
-muc_status muc_kernel_space_to_depth(const muc_ref_call *call)
-{
-    static const uint32_t first[] = { 0, 3, 5, 1, 2, 4 }, last[] = { 0, 1, 3, 2, 4, 5 };
-    const size_t *x = call->inputs[0]->dims;
-    size_t block = (size_t)muc_node_integer(call->node, MUC_KEY_BLOCK);
-    const size_t by_first[] = { x[0], x[1], x[2] / block, block, x[3] / block, block };
-    const size_t by_last[] = { x[0], x[1] / block, block, x[2] / block, block, x[3] };
-    bool channels_last = muc_node_integer_or(call->node, MUC_KEY_CHANNELS_LAST, 0) == 1;
-
-    permute(call, channels_last ? by_last : by_first, channels_last ? last : first, 6);
     return MUC_OK;
 }

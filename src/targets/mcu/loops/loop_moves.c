@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "operators/strided_copy.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
 
@@ -179,30 +180,35 @@ muc_status muc_mcu_write_slice(muc_mcu_lowering *l, const muc_node *node)
     return write_single(l, node, &c);
 }
 
-bool muc_mcu_takes_tile(const muc_mcu_lowering *l, const muc_node *node)
+static muc_copy_side side_of(const muc_mcu_lowering *l, const muc_tensor *tensor)
+{
+    muc_copy_side side = { .rank = tensor->rank };
+
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        side.dims[i] = muc_mcu_dim(l, tensor, i);
+        side.steps[i] = (size_t)muc_mcu_dense(l, tensor, i).factor;
+    }
+    return side;
+}
+
+bool muc_mcu_takes_strided_copy(const muc_mcu_lowering *l, const muc_node *node)
 {
     return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
            muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
 }
 
-/* each dimension is two loops: repetitions, then the elements repeated */
-muc_status muc_mcu_write_tile(muc_mcu_lowering *l, const muc_node *node)
+muc_status muc_mcu_write_strided_copy(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    copy c = begin_copy(l, x, "a", "y");
-    muc_expr_pool *pool = l->graph->pool;
+    const muc_copy_side x = side_of(l, muc_mcu_input(l, node, 0));
+    const muc_copy_side y = side_of(l, muc_mcu_output(l, node, 0));
+    const muc_strided_copy loops = muc_copy_of(node, &x, &y);
+    copy c = begin_copy(l, muc_mcu_input(l, node, 0), "a", "y");
 
-    c.nest.loops = 2 * x->rank;
-    for (uint32_t i = 0; i < x->rank; i++) {
-        uint32_t extent = muc_mcu_dim(l, x, i), total = muc_mcu_dim(l, y, i);
-        muc_mcu_stride step = muc_mcu_dense(l, y, i);
-
-        c.nest.extents[2 * i] = muc_expr_const(pool, extent ? total / extent : 0);
-        c.nest.extents[2 * i + 1] = x->dims[i];
-        c.nest.operands[0].strides[2 * i + 1] = muc_mcu_dense(l, x, i);
-        c.nest.operands[1].strides[2 * i + 1] = step;
-        step.factor *= extent;
-        c.nest.operands[1].strides[2 * i] = step;
+    c.nest.loops = loops.count;
+    for (uint32_t i = 0; i < loops.count; i++) {
+        c.nest.extents[i] = muc_expr_const(l->graph->pool, (uint32_t)loops.loops[i].extent);
+        c.nest.operands[0].strides[i].factor = loops.loops[i].from;
+        c.nest.operands[1].strides[i].factor = loops.loops[i].to;
     }
     return write_single(l, node, &c);
 }
@@ -255,53 +261,6 @@ muc_status muc_mcu_write_repeat(muc_mcu_lowering *l, const muc_node *node)
         step.factor *= times;
         c.nest.operands[1].strides[2 * i] = step;
     }
-    return write_single(l, node, &c);
-}
-
-bool muc_mcu_takes_depth_space(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && muc_mcu_input(l, node, 0)->rank == 4;
-}
-
-/* The image with small pixels has [N, Y, X, C] pixels in blocks; the other has a block's pixels as
- * channels: loops n, y, block row, x, block column, c. */
-muc_status muc_mcu_write_depth_space(muc_mcu_lowering *l, const muc_node *node)
-{
-    bool to_space = node->op == MUC_OP_DEPTH_TO_SPACE;
-    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
-    bool columns_first = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_DCR) == MUC_WORD_CRD;
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const muc_tensor *fine = to_space ? y : x, *coarse = to_space ? x : y;
-    uint32_t channel = last ? 3 : 1, row = last ? 1 : 2, column = row + 1;
-    uint32_t block = (uint32_t)muc_node_integer(node, MUC_KEY_BLOCK);
-    uint32_t channels = muc_mcu_dim(l, fine, channel);
-    copy c = begin_copy(l, y, "a", "y");
-    muc_mcu_operand *of_fine = &c.nest.operands[to_space], *of_coarse = &c.nest.operands[!to_space];
-    muc_expr_pool *pool = l->graph->pool;
-    muc_mcu_stride f[4], g[4];
-
-    for (uint32_t i = 0; i < 4; i++) {
-        f[i] = muc_mcu_dense(l, fine, i);
-        g[i] = muc_mcu_dense(l, coarse, i);
-    }
-    c.nest.loops = 6;
-    c.nest.extents[0] = x->dims[0];
-    c.nest.extents[1] = coarse->dims[row];
-    c.nest.extents[2] = c.nest.extents[4] = muc_expr_const(pool, block);
-    c.nest.extents[3] = coarse->dims[column];
-    c.nest.extents[5] = muc_expr_const(pool, channels);
-    of_fine->strides[0] = f[0];
-    of_fine->strides[1].factor = f[row].factor * block;
-    of_fine->strides[2] = f[row];
-    of_fine->strides[3].factor = f[column].factor * block;
-    of_fine->strides[4] = f[column];
-    of_fine->strides[5] = f[channel];
-    of_coarse->strides[0] = g[0];
-    of_coarse->strides[1] = g[row];
-    of_coarse->strides[2].factor = g[channel].factor * block * (columns_first ? 1 : channels);
-    of_coarse->strides[3] = g[column];
-    of_coarse->strides[4].factor = g[channel].factor * (columns_first ? 1 : channels);
-    of_coarse->strides[5].factor = g[channel].factor * (columns_first ? block * block : 1);
     return write_single(l, node, &c);
 }
 
