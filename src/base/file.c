@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/large.h"
 #include "base/locale.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -172,12 +173,10 @@ void muc_file_close(muc_file *file)
 
 void muc_file_rest(const muc_file *file, const uint8_t *data, size_t bytes)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)file->mapping;
-    uintptr_t first = ((uintptr_t)data + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+    uintptr_t start = (uintptr_t)file->mapping, first = (uintptr_t)data;
 
-    if (file->mapping && first >= start && end <= start + file->bytes.size && first < end)
-        madvise((void *)first, end - first, MADV_DONTNEED);
+    if (file->mapping && first >= start && first + bytes <= start + file->bytes.size)
+        muc_large_rest(data, bytes);
 }
 
 bool muc_path_is_dir(const char *path)

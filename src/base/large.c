@@ -1,8 +1,10 @@
-/* large.c - files without names, mapped. */
+/* large.c - files without names, mapped, and pages that are there once they are written. */
 #include "base/large.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,13 +46,38 @@ muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out)
 
 void muc_large_rest(const uint8_t *data, size_t bytes)
 {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+
     /* of a shared mapping: what was written stays */
-    if (data)
-        madvise((void *)(uintptr_t)data, bytes, MADV_DONTNEED);
+    if (data && first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 void muc_large_free(uint8_t *data, size_t bytes)
 {
     if (data)
         munmap(data, bytes);
+}
+
+muc_status muc_zeros_new(muc_context *ctx, const char *source, size_t bytes, void **out)
+{
+    *out = NULL;
+    if (bytes == 0)
+        return MUC_OK;
+    *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*out != MAP_FAILED)
+        return MUC_OK;
+    *out = NULL;
+    return muc_fail_nomem(ctx, source, bytes);
+}
+
+void muc_zeros_clear(void *data, size_t bytes)
+{
+#ifdef __linux__ /* elsewhere the pages may keep what they hold */
+    if (madvise(data, bytes, MADV_DONTNEED) == 0)
+        return;
+#endif
+    memset(data, 0, bytes);
 }

@@ -1,4 +1,4 @@
-/* large.h - memory for results that may be larger than what a process should hold. */
+/* large.h - memory for results and states that may be larger than what a process should hold. */
 #ifndef MUC_LARGE_H
 #define MUC_LARGE_H
 
@@ -8,8 +8,15 @@
  * else in /var/tmp, so its pages can leave the memory; where neither has the room, and below 1 MiB,
  * of memory. */
 muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out);
-/* Lets the pages leave the process: they come back, as they are, where they are used again. */
+/* Lets the whole pages of a part leave the process: they come back, as they are, where they are
+ * used again. Also for files that muc_file_open has mapped. */
 void muc_large_rest(const uint8_t *data, size_t bytes);
 void muc_large_free(uint8_t *data, size_t bytes); /* NULL is fine */
+
+/* Zeroed, aligned to a page, until muc_large_free: pages take memory from when they are written.
+ * NULL of 0 bytes. */
+muc_status muc_zeros_new(muc_context *ctx, const char *source, size_t bytes, void **out);
+/* All bytes are zero again; pages that were not written still take nothing. */
+void muc_zeros_clear(void *data, size_t bytes);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/large.h"
 #include "graph/bounds.h"
 #include "ref/golden/chip_integers.h"
 #include "ref/golden/golden.h"
@@ -55,6 +56,17 @@ struct muc_ref {
     uint32_t spare_count;
 };
 
+/* bytes in the place of `instead` */
+static muc_status take_budget(muc_context *ctx, const char *name, budget *b, size_t bytes,
+                              size_t instead)
+{
+    if (bytes > b->most - (b->used - instead))
+        return muc_fail(ctx, MUC_NOMEM, name, MUC_NO_OFFSET,
+                        "values take more than the %zu bytes that they may", b->most);
+    b->used += bytes - instead;
+    return MUC_OK;
+}
+
 /* makes room for bytes in *data, without keeping what it held; zero if it is new */
 static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t bytes, void **data,
                           size_t *capacity)
@@ -63,14 +75,23 @@ static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t 
 
     if (bytes <= *capacity && *data)
         return MUC_OK;
-    if (bytes > b->most - (b->used - *capacity))
-        return muc_fail(ctx, MUC_NOMEM, name, MUC_NO_OFFSET,
-                        "values take more than the %zu bytes that they may", b->most);
+    MUC_TRY(take_budget(ctx, name, b, bytes, *capacity));
     MUC_TRY(muc_new_aligned(ctx, name, bytes, &grown));
-    b->used += bytes - *capacity;
     free(*data);
     *data = grown;
     *capacity = bytes;
+    return MUC_OK;
+}
+
+/* A state: much of a long cache may never be written. */
+static muc_status reserve_state(muc_ref *ref, muc_ref_value *value)
+{
+    size_t bytes = value->elements * muc_dtype_get(value->dtype)->block_bytes;
+
+    MUC_TRY(take_budget(ref->ctx, ref->graph->name, &ref->budget, bytes, 0));
+    MUC_TRY(muc_zeros_new(ref->ctx, ref->graph->name, bytes, &value->data));
+    value->capacity = bytes;
+    value->read = value->data;
     return MUC_OK;
 }
 
@@ -343,6 +364,26 @@ static muc_status check_readers(muc_ref *ref)
     return MUC_OK;
 }
 
+static bool is_state(const muc_ref *ref, uint32_t id)
+{
+    return ref->graph->tensors[id].kind == MUC_TENSOR_STATE;
+}
+
+static void reset_states(muc_ref *ref)
+{
+    for (uint32_t i = 0; i < ref->graph->tensor_count; i++) {
+        const muc_ref_value *value = &ref->values[i];
+        int first = is_state(ref, i) ? muc_tensor_first_byte(&ref->graph->tensors[i]) : 0;
+
+        if (!is_state(ref, i) || value->capacity == 0)
+            continue;
+        if (first == 0)
+            muc_zeros_clear(value->data, value->capacity);
+        else
+            memset(value->data, first, value->capacity);
+    }
+}
+
 /* constants and states, whose shapes depend on nothing */
 static muc_status prepare(muc_ref *ref)
 {
@@ -360,9 +401,9 @@ static muc_status prepare(muc_ref *ref)
         if (kind == MUC_TENSOR_CONST)
             MUC_TRY(take_constant(ref, i));
         else
-            MUC_TRY(reserve_value(ref, &ref->values[i]));
+            MUC_TRY(reserve_state(ref, &ref->values[i]));
     }
-    muc_ref_reset(ref);
+    reset_states(ref);
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 1; j < graph->nodes[i].input_count; j++) {
             uint32_t id = graph->nodes[i].inputs[j];
@@ -446,8 +487,12 @@ void muc_ref_close(muc_ref *ref)
 {
     if (!ref)
         return;
-    for (uint32_t i = 0; ref->values && i < ref->graph->tensor_count; i++)
-        free(ref->values[i].data);
+    for (uint32_t i = 0; ref->values && i < ref->graph->tensor_count; i++) {
+        if (is_state(ref, i))
+            muc_large_free(ref->values[i].data, ref->values[i].capacity);
+        else
+            free(ref->values[i].data);
+    }
     muc_golden_free(ref->golden);
     free(ref->values);
     free(ref->is_narrow);
@@ -466,10 +511,7 @@ void muc_ref_close(muc_ref *ref)
 
 void muc_ref_reset(muc_ref *ref)
 {
-    for (uint32_t i = 0; i < ref->graph->tensor_count; i++)
-        if (ref->graph->tensors[i].kind == MUC_TENSOR_STATE && ref->values[i].capacity)
-            memset(ref->values[i].data, muc_tensor_first_byte(&ref->graph->tensors[i]),
-                   ref->values[i].capacity);
+    reset_states(ref);
     if (ref->golden)
         muc_golden_reset(ref->golden);
 }
