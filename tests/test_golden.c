@@ -147,6 +147,7 @@ static void both_decoders_read_the_same_blocks(void **state)
         uint8_t bytes[8 + 4 * MUR_BLOCK_MAX_BYTES] = { 0 };
         uint32_t k = random_bits() % 2 ? 64 : 1 + random_bits() % 64, size = 8;
         uint32_t header = MUR_BLOCK_NO_HEADER, blocks = 0;
+        muc_golden_matrix matrix;
         muc_golden_block golden[2];
         mur_block device[2];
         bool valid = true;
@@ -165,7 +166,8 @@ static void both_decoders_read_the_same_blocks(void **state)
         muc_store_u32(bytes + 4, size);
         if (!valid)
             size = sizeof(bytes); /* what the device refused is all there */
-        CHECK_EQ(muc_golden_decode(ctx, "test", bytes, size, k, 1, golden) == MUC_OK, valid);
+        matrix = (muc_golden_matrix){ bytes, size, k, 1 };
+        CHECK_EQ(muc_golden_decode(ctx, "test", &matrix, 0, golden) == MUC_OK, valid);
         CHECK(valid || strstr(muc_error_message(ctx), "no valid block"));
         muc_error_clear(ctx);
         accepted[valid]++;

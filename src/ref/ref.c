@@ -396,7 +396,7 @@ static muc_status prepare(muc_ref *ref)
         if (kind != MUC_TENSOR_CONST && kind != MUC_TENSOR_STATE)
             continue;
         MUC_TRY(set_shape(ref, i, NULL));
-        if (kind == MUC_TENSOR_CONST && ref->golden && ref->golden->weights[i])
+        if (kind == MUC_TENSOR_CONST && ref->golden && ref->golden->weights[i].sequence)
             continue; /* the machine reads the sequence */
         if (kind == MUC_TENSOR_CONST)
             MUC_TRY(take_constant(ref, i));

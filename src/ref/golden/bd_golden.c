@@ -129,38 +129,50 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-muc_status muc_golden_decode(muc_context *ctx, const char *name, const uint8_t *sequence,
-                             size_t bytes, size_t k, size_t n, muc_golden_block *out)
+/* the blocks of the tile's columns from `column` on, down to end_row */
+static muc_status read_tile(muc_context *ctx, const char *name, cursor *c, size_t row,
+                            size_t end_row, size_t column, size_t columns, size_t pieces,
+                            muc_golden_block *out)
 {
+    for (size_t j = 0; j < columns; j++) {
+        c->above = -1;
+        for (size_t i = row; i < end_row; i += MUC_GOLDEN_BLOCK)
+            if (!read_block(c, smaller(MUC_GOLDEN_BLOCK, end_row - i),
+                            &out[j * pieces + i / MUC_GOLDEN_BLOCK]))
+                return muc_fail(ctx, MUC_MALFORMED, name, c->at,
+                                "no valid block at row %zu of column %zu", i, column + j);
+    }
+    return MUC_OK;
+}
+
+muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golden_matrix *matrix,
+                             size_t band, muc_golden_block *out)
+{
+    const uint8_t *sequence = matrix->sequence;
+    size_t k = matrix->k, n = matrix->n, bytes = matrix->bytes;
     size_t down = (k + MUC_GOLDEN_TILE_ROWS - 1) / MUC_GOLDEN_TILE_ROWS;
-    size_t across = (n + MUC_GOLDEN_TILE_COLUMNS - 1) / MUC_GOLDEN_TILE_COLUMNS;
-    size_t tiles = down * across;
+    size_t tiles = down * muc_golden_bands(n), column = band * MUC_GOLDEN_TILE_COLUMNS;
     cursor c = { sequence, bytes, 4 * (tiles + 1), -1 };
 
     if (bytes / 4 <= tiles)
         return muc_fail(ctx, MUC_MALFORMED, name, 0, "%zu bytes, too few for an index of %zu tiles",
                         bytes, tiles);
-    for (size_t tile = 0; tile < tiles; tile++) {
+    if (band > 0)
+        c.at = muc_load_u32(sequence + 4 * band * down);
+    for (size_t tile = band * down; tile < (band + 1) * down; tile++) {
         size_t row = tile % down * MUC_GOLDEN_TILE_ROWS;
-        size_t column = tile / down * MUC_GOLDEN_TILE_COLUMNS;
-        size_t end_row = smaller(row + MUC_GOLDEN_TILE_ROWS, k);
-        size_t end_column = smaller(column + MUC_GOLDEN_TILE_COLUMNS, n);
 
         if (muc_load_u32(sequence + 4 * tile) != c.at)
             return muc_fail(ctx, MUC_MALFORMED, name, 4 * tile, "tile %zu is at %u, expected %zu",
                             tile, muc_load_u32(sequence + 4 * tile), c.at);
-        for (size_t j = column; j < end_column; j++) {
-            c.above = -1;
-            for (size_t i = row; i < end_row; i += MUC_GOLDEN_BLOCK)
-                if (!read_block(&c, smaller(MUC_GOLDEN_BLOCK, end_row - i),
-                                &out[j * muc_golden_blocks(k) + i / MUC_GOLDEN_BLOCK]))
-                    return muc_fail(ctx, MUC_MALFORMED, name, c.at,
-                                    "no valid block at row %zu of column %zu", i, j);
-        }
+        MUC_TRY(read_tile(ctx, name, &c, row, smaller(row + MUC_GOLDEN_TILE_ROWS, k), column,
+                          smaller(MUC_GOLDEN_TILE_COLUMNS, n - column), muc_golden_blocks(k), out));
     }
-    if (muc_load_u32(sequence + 4 * tiles) != c.at || c.at != bytes)
-        return muc_fail(ctx, MUC_MALFORMED, name, c.at, "%zu bytes, the index says %u", bytes,
-                        muc_load_u32(sequence + 4 * tiles));
+    if (muc_load_u32(sequence + 4 * (band + 1) * down) != c.at ||
+        (band + 1 == muc_golden_bands(n) && c.at != bytes))
+        return muc_fail(ctx, MUC_MALFORMED, name, c.at,
+                        "the tiles of band %zu end here, the index says %u of %zu bytes", band,
+                        muc_load_u32(sequence + 4 * (band + 1) * down), bytes);
     return MUC_OK;
 }
 

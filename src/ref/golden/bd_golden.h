@@ -20,10 +20,22 @@ static inline size_t muc_golden_blocks(size_t k)
     return (k + MUC_GOLDEN_BLOCK - 1) / MUC_GOLDEN_BLOCK;
 }
 
-/* Section 5: the blocks of a sequence of k rows and n columns, out[n][muc_golden_blocks(k)].
- * Fails with MUC_MALFORMED naming the matrix and the byte. */
-muc_status muc_golden_decode(muc_context *ctx, const char *name, const uint8_t *sequence,
-                             size_t bytes, size_t k, size_t n, muc_golden_block *out);
+/* A matrix of k rows and n columns as a sequence, borrowed. */
+typedef struct muc_golden_matrix {
+    const uint8_t *sequence;
+    size_t bytes, k, n;
+} muc_golden_matrix;
+
+/* Bands of n columns: of 8 each, but the last. */
+static inline size_t muc_golden_bands(size_t n)
+{
+    return (n + MUC_GOLDEN_TILE_COLUMNS - 1) / MUC_GOLDEN_TILE_COLUMNS;
+}
+
+/* Section 5: the blocks of a band's columns, out[8][muc_golden_blocks(k)]. Fails with MUC_MALFORMED
+ * naming the matrix and the byte; where no band fails, the whole sequence is well-formed. */
+muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golden_matrix *matrix,
+                             size_t band, muc_golden_block *out);
 /* Section 3: k values in 1 or 2 terms, out[muc_golden_blocks(k)]. */
 void muc_golden_encode(const float *x, size_t k, unsigned terms, muc_golden_block *out);
 /* The block's n values, a block's terms added first term first. */

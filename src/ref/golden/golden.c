@@ -107,21 +107,19 @@ static uint32_t dimension(const muc_graph *graph, const muc_tensor *tensor, uint
     return muc_expr_get(graph->pool, tensor->dims[i])->lo;
 }
 
-/* the sequence of a constant [n, k], once */
-static muc_status decode(muc_context *ctx, muc_golden *golden, const muc_node *node, uint32_t id)
+/* the sequence of a constant [n, k] */
+static muc_status take_sequence(muc_context *ctx, muc_golden *golden, const muc_node *node,
+                                uint32_t id)
 {
     const muc_tensor *tensor = &golden->graph->tensors[id];
-    size_t n, k;
 
-    if (golden->weights[id])
-        return MUC_OK;
     if (!tensor->sequence || tensor->rank != 2)
         return refuse(ctx, golden->graph, node, "needs weights as a BlockDialect sequence");
-    n = dimension(golden->graph, tensor, 0);
-    k = dimension(golden->graph, tensor, 1);
-    MUC_TRY(MUC_ARENA_NEW(ctx, &golden->arena, n * muc_golden_blocks(k), &golden->weights[id]));
-    return muc_golden_decode(ctx, tensor->name, tensor->sequence, tensor->sequence_bytes, k, n,
-                             golden->weights[id]);
+    golden->weights[id] = (muc_golden_matrix){ .sequence = tensor->sequence,
+                                               .bytes = tensor->sequence_bytes,
+                                               .k = dimension(golden->graph, tensor, 1),
+                                               .n = dimension(golden->graph, tensor, 0) };
+    return MUC_OK;
 }
 
 static size_t key_blocks(const muc_graph *graph, const muc_node *node)
@@ -171,7 +169,7 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
     if (!is_plain(graph, node))
         return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)
-        MUC_TRY(decode(ctx, golden, node, node->inputs[1]));
+        MUC_TRY(take_sequence(ctx, golden, node, node->inputs[1]));
     kept->of_layer = find_layer(golden, node->name);
     if (node->op == MUC_OP_LINEAR)
         kept->terms = terms_of(graph, node, kept->of_layer);

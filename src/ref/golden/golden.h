@@ -20,7 +20,7 @@ struct muc_golden {
     muc_arena arena;
     muc_ref_terms terms;
     muc_golden_node *nodes;     /* [node_count] */
-    muc_golden_block **weights; /* [tensor_count], decoded sequences; NULL where there is none */
+    muc_golden_matrix *weights; /* [tensor_count]; without sequence where there is none */
     muc_golden_block *blocks;   /* scratch of the node at work */
     size_t block_capacity;
     float *seen; /* scores and weights of the last attention, if the probe wants them */
@@ -28,7 +28,7 @@ struct muc_golden {
     void *probe_arg;
 };
 
-/* Decodes every sequence and finds each node's stage. */
+/* Finds each node's stage. Sequences are decoded, and checked, where they are used. */
 muc_status muc_golden_new(muc_context *ctx, const muc_graph *graph, const muc_ref_terms *terms,
                           muc_golden **out);
 void muc_golden_free(muc_golden *golden); /* NULL is fine */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "base/threads.h"
 
 float muc_ref_machine_exp(float x)
 {
@@ -32,15 +33,21 @@ static muc_golden_node *kept(const muc_ref_call *call)
 
 static muc_status run_embed(const muc_ref_call *call)
 {
-    const muc_golden_block *table = call->golden->weights[call->node->inputs[1]];
+    const uint32_t id = call->node->inputs[1];
+    const muc_golden_matrix *table = &call->golden->weights[id];
     size_t width = call->output->columns, pieces = muc_golden_blocks(width), row;
+    muc_golden_block *band;
 
+    MUC_TRY(muc_golden_reserve(call->ctx, call->golden, MUC_GOLDEN_TILE_COLUMNS * pieces));
+    band = call->golden->blocks;
     for (size_t i = 0; i < call->inputs[0]->columns; i++) {
         row = (size_t)muc_ref_integer(call->inputs[0], i);
+        MUC_TRY(muc_golden_decode(call->ctx, call->graph->tensors[id].name, table,
+                                  row / MUC_GOLDEN_TILE_COLUMNS, band));
         for (size_t b = 0; b < pieces; b++) {
             size_t at = b * MUC_GOLDEN_BLOCK, left = width - at;
 
-            muc_golden_values(&table[row * pieces + b],
+            muc_golden_values(&band[row % MUC_GOLDEN_TILE_COLUMNS * pieces + b],
                               left < MUC_GOLDEN_BLOCK ? left : MUC_GOLDEN_BLOCK,
                               muc_ref_floats_out(call->output) + i * width + at);
         }
@@ -50,8 +57,12 @@ static muc_status run_embed(const muc_ref_call *call)
 
 /* One matrix at work: out = start + bias + x w. */
 typedef struct product {
-    const muc_golden_block *weights, *x;
-    size_t rows, columns, pieces;
+    muc_context *ctx;
+    const char *name; /* of the matrix */
+    const muc_golden_matrix *weights;
+    const muc_golden_block *x;
+    muc_golden_block *bands; /* [parts][8][pieces], a band of the matrix in each part */
+    size_t rows, columns, pieces, parts;
     const float *start; /* like out, or NULL for zeros */
     const float *bias;  /* [columns], or NULL */
     float *out;         /* [rows][columns] */
@@ -64,35 +75,47 @@ static float start_of(const product *p, size_t row, size_t column)
     return p->start ? p->start[row * p->columns + column] + bias : bias;
 }
 
-static void product_columns(void *arg, size_t part, size_t first, size_t end)
+/* every parts-th band */
+static muc_status product_part(void *arg, size_t part)
 {
     const product *p = arg;
+    muc_golden_block *w = p->bands + part * MUC_GOLDEN_TILE_COLUMNS * p->pieces;
 
-    (void)part;
-    for (size_t c = first; c < end; c++)
-        for (size_t r = 0; r < p->rows; r++)
-            p->out[r * p->columns + c] = muc_golden_dot(
-                p->weights + c * p->pieces, p->x + r * p->pieces, p->pieces, start_of(p, r, c));
+    for (size_t band = part; band < muc_golden_bands(p->columns); band += p->parts) {
+        size_t first = band * MUC_GOLDEN_TILE_COLUMNS;
+
+        MUC_TRY(muc_golden_decode(p->ctx, p->name, p->weights, band, w));
+        for (size_t c = first; c < first + MUC_GOLDEN_TILE_COLUMNS && c < p->columns; c++)
+            for (size_t r = 0; r < p->rows; r++)
+                p->out[r * p->columns + c] =
+                    muc_golden_dot(w + (c - first) * p->pieces, p->x + r * p->pieces, p->pieces,
+                                   start_of(p, r, c));
+    }
+    return MUC_OK;
 }
 
 static muc_status multiply(const muc_ref_call *call, const muc_node *linear, const float *start)
 {
     const muc_ref_value *x = &call->values[linear->inputs[0]];
     const muc_golden_node *node = &call->golden->nodes[linear - call->graph->nodes];
-    product p = { .weights = call->golden->weights[linear->inputs[1]],
+    product p = { .ctx = call->ctx,
+                  .name = call->graph->tensors[linear->inputs[1]].name,
+                  .weights = &call->golden->weights[linear->inputs[1]],
                   .rows = x->rows,
                   .columns = call->output->columns,
                   .pieces = muc_golden_blocks(x->columns),
+                  .parts = muc_ref_parts(call->ctx),
                   .start = start,
                   .bias = linear->input_count > 2 ? call->values[linear->inputs[2]].read : NULL,
                   .out = call->output->data };
 
-    MUC_TRY(muc_golden_reserve(call->ctx, call->golden, x->rows * p.pieces));
+    MUC_TRY(muc_golden_reserve(call->ctx, call->golden,
+                               (x->rows + p.parts * MUC_GOLDEN_TILE_COLUMNS) * p.pieces));
     MUC_TRY(
         muc_golden_quantize(call, x->read, x->rows, x->columns, node->terms, call->golden->blocks));
     p.x = call->golden->blocks;
-    return muc_ref_split(call->ctx, p.columns, x->rows * p.columns * x->columns, product_columns,
-                         &p);
+    p.bands = call->golden->blocks + x->rows * p.pieces;
+    return muc_parallel_for(call->ctx, p.parts, product_part, &p);
 }
 
 static muc_status run_linear(const muc_ref_call *call)
