@@ -428,19 +428,43 @@ def test_every_shape_runs():
     shutil.rmtree(WORK / "runs")
 
 
+def most_resident(*command):
+    """Bytes that the command held in memory at most."""
+    child = subprocess.Popen([MUC, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, (command, child.returncode)
+    return usage.ru_maxrss * 1024
+
+
 def test_a_checkpoint_runs_in_its_own_size_and_its_caches():
     """Its weights in the type of the file, mapped; of activations only what is still to be read."""
     if BRIEF:
         raise Skip("sanitizers have memory of their own")
     synth("mobilellm-125m", "resident")
-    command = [MUC, "run", WORK / "resident", "--raw", "-c", "512", "-p", "~" * 400, "-n", "2", "-t", "2"]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = status
+    resident = most_resident("run", WORK / "resident", "--raw", "-c", "512", "-p", "~" * 400, "-n", "2", "-t", "2")
     caches = 30 * 2 * 512 * 192 * 4  # layers, keys and values, positions, columns, float32
     most = (WORK / "resident" / "model.safetensors").stat().st_size + caches + (64 << 20)
     shutil.rmtree(WORK / "resident")
-    assert status == 0 and usage.ru_maxrss * 1024 <= most, (status, usage.ru_maxrss, most)
+    assert resident <= most, (resident, most)
+
+
+def test_programs_are_made_and_verified_in_the_size_of_their_files():
+    """Neither decoded weights, nor sequences on the way, nor the whole of a long context's caches."""
+    if BRIEF:
+        raise Skip("sanitizers have memory of their own")
+    config = json.loads((RESCUE / "config.json").read_text())
+    config.update(hidden_size=512, intermediate_size=4096, num_hidden_layers=6, num_attention_heads=8, num_key_value_heads=4,
+                  max_position_embeddings=65536)
+    (WORK / "config.json").write_text(json.dumps(config))
+    folder, program = WORK / "resident", WORK / "resident.utp"
+    synth(WORK / "config.json", "resident")
+    resident = [most_resident("compile", folder, "--machine", "uthinker-1b", "-o", program, "-t", "2"),
+                most_resident("verify", program, folder, "-t", "2")]
+    most = (folder / "model.safetensors").stat().st_size + program.stat().st_size + (160 << 20)
+    shutil.rmtree(folder)
+    program.unlink()
+    assert max(resident) <= most, (resident, most)
 
 
 def test_shapes_that_are_none_are_refused():

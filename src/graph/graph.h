@@ -165,6 +165,7 @@ typedef struct muc_tensor {
      * (docs/SPEC-blockdialect.md section 5), borrowed; else NULL and 0 */
     const uint8_t *sequence;
     uint64_t sequence_bytes;
+    bool sequence_rests; /* it lies where muc_large_rest may let it leave the memory */
     const muc_quantization *quantization; /* of an integer type; NULL: plain numbers */
 } muc_tensor;
 

@@ -135,6 +135,7 @@ static muc_status attach(muc_context *ctx, const muc_model *model, const muc_gra
         tensor->sequence = entry->data;
     else
         tensor->data = entry->data;
+    tensor->sequence_rests = tensor->sequence != NULL;
     return MUC_OK;
 }
 

@@ -135,7 +135,8 @@ muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
 void muc_graph_rest(const muc_graph *graph)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        muc_large_rest(graph->tensors[i].sequence, (size_t)graph->tensors[i].sequence_bytes);
+        if (graph->tensors[i].sequence_rests)
+            muc_large_rest(graph->tensors[i].sequence, (size_t)graph->tensors[i].sequence_bytes);
 }
 
 double muc_graph_bits_per_weight(const muc_graph *graph)

@@ -16,8 +16,7 @@ muc_status muc_model_shapes(muc_context *ctx, const muc_model *model, muc_graph 
 muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
                               const muc_weight_options *options, muc_graph *graph,
                               muc_quantize_result *out);
-/* Lets the blocks of muc_graph_quantize, or of a mapped file, leave the process until they are used
- * again. */
+/* Lets sequences that rest leave the process until they are used again. */
 void muc_graph_rest(const muc_graph *graph);
 double muc_graph_bits_per_weight(const muc_graph *graph);
 

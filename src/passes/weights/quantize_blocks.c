@@ -105,6 +105,7 @@ static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequenc
     muc_large_rest(sequence->data, sequence->bytes);
     tensor->sequence = sequence->data;
     tensor->sequence_bytes = sequence->bytes;
+    tensor->sequence_rests = true;
     result->bytes += sequence->bytes;
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
         result->blocks[kind] += sequence->blocks[kind];

@@ -145,12 +145,22 @@ static muc_status read_tile(muc_context *ctx, const char *name, cursor *c, size_
     return MUC_OK;
 }
 
+static size_t tiles_down(const muc_golden_matrix *matrix)
+{
+    return (matrix->k + MUC_GOLDEN_TILE_ROWS - 1) / MUC_GOLDEN_TILE_ROWS;
+}
+
+size_t muc_golden_start(const muc_golden_matrix *matrix, size_t band)
+{
+    return muc_load_u32(matrix->sequence + 4 * band * tiles_down(matrix));
+}
+
 muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golden_matrix *matrix,
                              size_t band, muc_golden_block *out)
 {
     const uint8_t *sequence = matrix->sequence;
     size_t k = matrix->k, n = matrix->n, bytes = matrix->bytes;
-    size_t down = (k + MUC_GOLDEN_TILE_ROWS - 1) / MUC_GOLDEN_TILE_ROWS;
+    size_t down = tiles_down(matrix);
     size_t tiles = down * muc_golden_bands(n), column = band * MUC_GOLDEN_TILE_COLUMNS;
     cursor c = { sequence, bytes, 4 * (tiles + 1), -1 };
 
@@ -158,7 +168,7 @@ muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golde
         return muc_fail(ctx, MUC_MALFORMED, name, 0, "%zu bytes, too few for an index of %zu tiles",
                         bytes, tiles);
     if (band > 0)
-        c.at = muc_load_u32(sequence + 4 * band * down);
+        c.at = muc_golden_start(matrix, band);
     for (size_t tile = band * down; tile < (band + 1) * down; tile++) {
         size_t row = tile % down * MUC_GOLDEN_TILE_ROWS;
 
@@ -168,11 +178,11 @@ muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golde
         MUC_TRY(read_tile(ctx, name, &c, row, smaller(row + MUC_GOLDEN_TILE_ROWS, k), column,
                           smaller(MUC_GOLDEN_TILE_COLUMNS, n - column), muc_golden_blocks(k), out));
     }
-    if (muc_load_u32(sequence + 4 * (band + 1) * down) != c.at ||
+    if (muc_golden_start(matrix, band + 1) != c.at ||
         (band + 1 == muc_golden_bands(n) && c.at != bytes))
         return muc_fail(ctx, MUC_MALFORMED, name, c.at,
-                        "the tiles of band %zu end here, the index says %u of %zu bytes", band,
-                        muc_load_u32(sequence + 4 * (band + 1) * down), bytes);
+                        "the tiles of band %zu end here, the index says %zu of %zu bytes", band,
+                        muc_golden_start(matrix, band + 1), bytes);
     return MUC_OK;
 }
 

@@ -36,6 +36,9 @@ static inline size_t muc_golden_bands(size_t n)
  * naming the matrix and the byte; where no band fails, the whole sequence is well-formed. */
 muc_status muc_golden_decode(muc_context *ctx, const char *name, const muc_golden_matrix *matrix,
                              size_t band, muc_golden_block *out);
+/* Where a band that is decoded without failure begins; of muc_golden_bands(n): where the last ends.
+ */
+size_t muc_golden_start(const muc_golden_matrix *matrix, size_t band);
 /* Section 3: k values in 1 or 2 terms, out[muc_golden_blocks(k)]. */
 void muc_golden_encode(const float *x, size_t k, unsigned terms, muc_golden_block *out);
 /* The block's n values, a block's terms added first term first. */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "base/large.h"
 #include "base/threads.h"
 
 float muc_ref_machine_exp(float x)
@@ -58,8 +59,8 @@ static muc_status run_embed(const muc_ref_call *call)
 /* One matrix at work: out = start + bias + x w. */
 typedef struct product {
     muc_context *ctx;
-    const char *name; /* of the matrix */
-    const muc_golden_matrix *weights;
+    const muc_tensor *matrix;
+    const muc_golden_matrix *weights; /* the same */
     const muc_golden_block *x;
     muc_golden_block *bands; /* [parts][8][pieces], a band of the matrix in each part */
     size_t rows, columns, pieces, parts;
@@ -75,22 +76,31 @@ static float start_of(const product *p, size_t row, size_t column)
     return p->start ? p->start[row * p->columns + column] + bias : bias;
 }
 
-/* every parts-th band */
+static muc_status product_band(const product *p, size_t band, muc_golden_block *w)
+{
+    size_t first = band * MUC_GOLDEN_TILE_COLUMNS;
+
+    MUC_TRY(muc_golden_decode(p->ctx, p->matrix->name, p->weights, band, w));
+    for (size_t c = first; c < first + MUC_GOLDEN_TILE_COLUMNS && c < p->columns; c++)
+        for (size_t r = 0; r < p->rows; r++)
+            p->out[r * p->columns + c] = muc_golden_dot(
+                w + (c - first) * p->pieces, p->x + r * p->pieces, p->pieces, start_of(p, r, c));
+    return MUC_OK;
+}
+
+/* some bands; what they read may leave the memory then */
 static muc_status product_part(void *arg, size_t part)
 {
     const product *p = arg;
-    muc_golden_block *w = p->bands + part * MUC_GOLDEN_TILE_COLUMNS * p->pieces;
+    const uint8_t *sequence = p->weights->sequence;
+    size_t bands = muc_golden_bands(p->columns);
+    size_t first = bands * part / p->parts, end = bands * (part + 1) / p->parts;
 
-    for (size_t band = part; band < muc_golden_bands(p->columns); band += p->parts) {
-        size_t first = band * MUC_GOLDEN_TILE_COLUMNS;
-
-        MUC_TRY(muc_golden_decode(p->ctx, p->name, p->weights, band, w));
-        for (size_t c = first; c < first + MUC_GOLDEN_TILE_COLUMNS && c < p->columns; c++)
-            for (size_t r = 0; r < p->rows; r++)
-                p->out[r * p->columns + c] =
-                    muc_golden_dot(w + (c - first) * p->pieces, p->x + r * p->pieces, p->pieces,
-                                   start_of(p, r, c));
-    }
+    for (size_t band = first; band < end; band++)
+        MUC_TRY(product_band(p, band, p->bands + part * MUC_GOLDEN_TILE_COLUMNS * p->pieces));
+    if (p->matrix->sequence_rests)
+        muc_large_rest(sequence + muc_golden_start(p->weights, first),
+                       muc_golden_start(p->weights, end) - muc_golden_start(p->weights, first));
     return MUC_OK;
 }
 
@@ -99,7 +109,7 @@ static muc_status multiply(const muc_ref_call *call, const muc_node *linear, con
     const muc_ref_value *x = &call->values[linear->inputs[0]];
     const muc_golden_node *node = &call->golden->nodes[linear - call->graph->nodes];
     product p = { .ctx = call->ctx,
-                  .name = call->graph->tensors[linear->inputs[1]].name,
+                  .matrix = &call->graph->tensors[linear->inputs[1]],
                   .weights = &call->golden->weights[linear->inputs[1]],
                   .rows = x->rows,
                   .columns = call->output->columns,

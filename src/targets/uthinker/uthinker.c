@@ -136,8 +136,10 @@ static muc_status retile_weights(muc_context *ctx, muc_arena *arena,
             muc_bytes tiles;
 
             MUC_TRY(muc_retile(ctx, arena, sequence, shape.k, shape.n, from, to, &tiles));
+            muc_large_rest(sequence.data, weight->resting);
+            muc_large_rest(tiles.data, tiles.size);
             weight->sequence = tiles.data;
-            weight->bytes = tiles.size;
+            weight->resting = weight->bytes = tiles.size;
         }
     }
     return MUC_OK;

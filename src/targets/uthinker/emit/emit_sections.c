@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/large.h"
 #include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
@@ -183,6 +184,7 @@ static void join_sequences(const muc_uthinker_model *model, muc_matrix_kind kind
             muc_store_u32(sequence + 4 * (size_t)tile++,
                           muc_load_u32(weight->sequence + 4 * (size_t)t) - own + at);
         at += (uint32_t)muc_uthinker_copy_blocks(weight, tiles, sequence + at);
+        muc_large_rest(weight->whole ? weight->whole : weight->sequence, weight->resting);
     }
     muc_store_u32(sequence + 4 * (size_t)tile, at);
 }

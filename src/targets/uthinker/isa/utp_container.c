@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/large.h"
+
 /* words of the header and of a row of the section table */
 enum {
 #define MUR_HEADER(name, meaning) HEADER_##name,
@@ -75,6 +77,23 @@ static muc_status measure(muc_context *ctx, const muc_container_place *places, s
     return MUC_OK;
 }
 
+/* Copies a section and returns its CRC-32; so that no large one is in memory twice, what is copied
+ * leaves it again. */
+static uint32_t copy_section(const muc_container_place *place, uint8_t *out)
+{
+    enum { AT_ONCE = 4 << 20 };
+    uint32_t crc = 0;
+
+    for (size_t at = 0, count; at < place->size; at += count) {
+        count = place->size - at < AT_ONCE ? place->size - at : AT_ONCE;
+        memcpy(out + at, place->data + at, count);
+        crc = muc_crc32(crc, out + at, count);
+        if (count == AT_ONCE)
+            muc_large_rest(out + at, count);
+    }
+    return crc;
+}
+
 muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
                                       uint32_t minor, muc_bytes *out)
@@ -89,12 +108,10 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
         uint8_t *row = file + 4 * (HEADER_WORDS + PLACE_WORDS * i);
         size_t start = start_of(&places[i], end);
 
-        if (places[i].size)
-            memcpy(file + start, places[i].data, places[i].size);
         memcpy(row, names[places[i].section], 4);
         store(row, PLACE_offset, (uint32_t)start);
         store(row, PLACE_bytes, (uint32_t)places[i].size);
-        store(row, PLACE_crc, muc_crc32(0, places[i].data, places[i].size));
+        store(row, PLACE_crc, copy_section(&places[i], file + start));
         end = start + places[i].size;
         if (places[i].section == MUR_SECTION_MACH)
             machine = &places[i];

@@ -142,7 +142,8 @@ static muc_status take_weight(const matching *m, const muc_node *node, muc_matri
                             "the offset of tile %llu falls", (unsigned long long)i + 1);
     *out = (muc_uthinker_weight){ .name = tensor->name,
                                   .sequence = off,
-                                  .bytes = tensor->sequence_bytes };
+                                  .bytes = tensor->sequence_bytes,
+                                  .resting = tensor->sequence_rests ? tensor->sequence_bytes : 0 };
     return MUC_OK;
 }
 

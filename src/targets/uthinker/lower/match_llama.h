@@ -62,6 +62,7 @@ typedef struct muc_uthinker_weight {
     uint64_t bytes;
     const uint8_t *whole;         /* the sequence that has the blocks; NULL: this one */
     uint32_t first, down, stride; /* tiles of a column: above this part, in it, in the whole */
+    uint64_t resting; /* of the whole, or the sequence: the bytes that muc_large_rest takes, or 0 */
 } muc_uthinker_weight;
 
 typedef struct muc_uthinker_model {

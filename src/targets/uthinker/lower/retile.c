@@ -115,7 +115,7 @@ static muc_status retile(matrix *m, muc_arena *arena, muc_bytes sequence, muc_ti
     if (f.reader.at != sequence.size)
         return muc_fail(m->ctx, MUC_MALFORMED, m->name, f.reader.at,
                         "the blocks end here, the sequence has %zu bytes", sequence.size);
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, arena, index + sequence.size + HEADER * blocks, &w.data));
+    MUC_TRY(muc_arena_new_large(m->ctx, arena, index + sequence.size + HEADER * blocks, &w.data));
     MUC_TRY(walk(m, to, write_block, &w));
     muc_store_u32(w.data + 4 * tiles_of(m, to), (uint32_t)w.at);
     *out = (muc_bytes){ w.data, w.at, sequence.name };

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/large.h"
 #include "base/real.h"
 #include "run/engine.h"
 #include "run/model_graph.h"
@@ -45,8 +46,9 @@ typedef struct watcher {
     muc_context *ctx;
     muc_ref *exact, *real; /* the machine's arithmetic; float32 */
     stage_sums sums[MUR_STAGES];
-    char first[256];   /* the first difference, in words */
-    uint32_t position; /* of the call */
+    char first[256];           /* the first difference, in words */
+    uint32_t position;         /* of the call */
+    size_t first_row, end_row; /* the tokens that both references have run last */
     mur_stages seen;
     muc_status status;
 } watcher;
@@ -60,7 +62,7 @@ static void tell_first(watcher *w, enum mur_stage stage, uint32_t layer, size_t 
         return;
     snprintf(w->first, sizeof(w->first),
              "position %zu, layer %u, %s, column %zu: found %08x (%g), expected %08x (%g)",
-             w->position + row, layer, stages[stage].name, column, muc_f32_bits(found),
+             w->first_row + row, layer, stages[stage].name, column, muc_f32_bits(found),
              (double)found, muc_f32_bits(expected), (double)expected);
 }
 
@@ -95,6 +97,7 @@ static void compare(watcher *w, enum mur_stage stage, uint32_t layer, size_t row
     find_node(w, stage, layer, node);
     exact = muc_ref_read(w->exact, node, &rows, &columns);
     real = muc_ref_read(w->real, node, &rows, &columns);
+    row += w->position - w->first_row; /* of the references' call */
     if (!exact || !real || row >= rows || column + count > columns) {
         w->status = muc_fail(w->ctx, MUC_MISMATCH, "verify", MUC_NO_OFFSET,
                              "the program computes a stage '%s' that the graph has not", node);
@@ -204,6 +207,19 @@ static muc_status join_parts(const cutter *c, const uint8_t *index, size_t base,
     return MUC_OK;
 }
 
+/* The same sequence in tiles of 64 by 8. */
+static muc_status retile(const cutter *c, uint32_t n, uint32_t k, muc_bytes *sequence)
+{
+    const muc_tile_shape to = { MUC_BD_TILE_K, MUC_BD_TILE_N };
+    const muc_bytes from = *sequence;
+
+    if (c->shape.k == to.k && c->shape.n == to.n)
+        return MUC_OK;
+    MUC_TRY(muc_retile(c->ctx, &c->graph->arena, from, k, n, c->shape, to, sequence));
+    muc_large_rest(from.data, from.size);
+    return MUC_OK;
+}
+
 /* Gives a tensor of the graph the tiles first..first+count-1 of the sequence at `start`, as a
  * sequence of its own in tiles of 64 by 8. */
 static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t first,
@@ -223,15 +239,16 @@ static muc_status cut_tensor(cutter *c, const char *name, size_t start, uint32_t
     if (from > to || to > c->reader.bytes.size - start)
         return muc_fail(c->ctx, MUC_MALFORMED, c->program_name, MUC_NO_OFFSET,
                         "the tiles of '%s' lie from %u to %u in WGTS", name, from, to);
-    MUC_TRY(MUC_ARENA_NEW(c->ctx, &c->graph->arena, (size_t)own + to - from, &sequence));
+    MUC_TRY(muc_arena_new_large(c->ctx, &c->graph->arena, (size_t)own + to - from, &sequence));
     MUC_TRY(
         join_parts(c, index, start, to, count, across, parts, sequence, (size_t)own + to - from));
     bytes = (muc_bytes){ sequence, (size_t)own + to - from, c->program_name };
-    MUC_TRY(muc_retile(c->ctx, &c->graph->arena, bytes, k, n, c->shape,
-                       (muc_tile_shape){ MUC_BD_TILE_K, MUC_BD_TILE_N }, &bytes));
+    MUC_TRY(retile(c, n, k, &bytes));
     MUC_TRY(muc_bd_check(c->ctx, bytes, 0, n, k));
+    muc_large_rest(bytes.data, bytes.size);
     c->graph->tensors[id].sequence = bytes.data;
     c->graph->tensors[id].sequence_bytes = bytes.size;
+    c->graph->tensors[id].sequence_rests = true;
     return MUC_OK;
 }
 
@@ -297,6 +314,7 @@ typedef struct trial {
     const muc_model *program, *model;
     uint32_t *tokens;
     size_t count;
+    uint32_t most_tokens; /* of a call */
     muc_graph *exact_graph, *real_graph;
     muc_engine *engine;
     watcher watcher;
@@ -348,6 +366,27 @@ static muc_status open_exact(trial *t)
     return status;
 }
 
+/* A call has as many tokens as leave both references' values some room beside the models. */
+static muc_status limit_calls(trial *t)
+{
+    enum { MOST_BYTES = 64 << 20 };
+    static const uint32_t one_token[MUC_EXPR_MAX_INPUTS] = { 0, 1 };
+    const muc_graph *graph = t->real_graph;
+    uint64_t token = 1, elements, bytes;
+
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        if (graph->tensors[i].kind != MUC_TENSOR_ACTIVATION)
+            continue;
+        MUC_TRY(muc_tensor_measure_bound(t->ctx, graph, &graph->tensors[i], one_token, &elements,
+                                         &bytes));
+        token += 2 * bytes;
+    }
+    t->most_tokens = token < MOST_BYTES ? (uint32_t)(MOST_BYTES / token) : 1;
+    if (t->most_tokens > MUC_ENGINE_MOST_TOKENS)
+        t->most_tokens = MUC_ENGINE_MOST_TOKENS;
+    return MUC_OK;
+}
+
 static muc_status set_up(trial *t)
 {
     const mur_meta *meta = muc_model_program(t->program)->meta;
@@ -355,6 +394,7 @@ static muc_status set_up(trial *t)
     MUC_TRY(muc_model_graph(t->ctx, t->model, &t->real_graph));
     MUC_TRY(muc_model_graph(t->ctx, t->model, &t->exact_graph));
     MUC_TRY(attach_blocks(t->ctx, t->program, t->exact_graph));
+    MUC_TRY(limit_calls(t));
     MUC_TRY(muc_ref_open(t->ctx, t->real_graph, &t->watcher.real));
     MUC_TRY(open_exact(t));
     MUC_TRY(muc_engine_new(t->ctx, t->program, &t->engine));
@@ -364,17 +404,33 @@ static muc_status set_up(trial *t)
     return MUC_OK;
 }
 
-/* one call of count tokens: both references first, then the machine under watch */
-static muc_status run_call(trial *t, size_t at, uint32_t count)
+/* Runs the call's tokens on both references, and with a single token those that follow: matrices
+ * are decoded once for all of them, and their bits do not depend on the call. */
+static muc_status run_references(trial *t, size_t at, uint32_t count)
 {
     watcher *w = &t->watcher;
     int32_t tokens[MUC_ENGINE_MOST_TOKENS];
-    const float *logits;
 
+    if (at >= w->first_row && at + count <= w->end_row)
+        return MUC_OK;
+    if (count == 1)
+        count = (uint32_t)(t->count - at < t->most_tokens ? t->count - at : t->most_tokens);
     for (uint32_t i = 0; i < count; i++)
         tokens[i] = (int32_t)t->tokens[at + i];
     MUC_TRY(muc_ref_run_tokens(w->real, (uint32_t)at, tokens, count));
     MUC_TRY(muc_ref_run_tokens(w->exact, (uint32_t)at, tokens, count));
+    w->first_row = at;
+    w->end_row = at + count;
+    return MUC_OK;
+}
+
+/* one call of count tokens: both references first, then the machine under watch */
+static muc_status run_call(trial *t, size_t at, uint32_t count)
+{
+    watcher *w = &t->watcher;
+    const float *logits;
+
+    MUC_TRY(run_references(t, at, count));
     w->position = (uint32_t)at;
     MUC_TRY(muc_engine_feed(t->engine, t->tokens + at, count, false, &logits));
     if (w->status == MUC_OK)
@@ -390,6 +446,7 @@ static muc_status run_all(trial *t)
     while (at < t->count) {
         uint32_t count = muc_program_call_tokens(t->program, at, t->count);
 
+        count = count < t->most_tokens ? count : t->most_tokens;
         muc_progress(t->ctx, "positions", at, t->count);
         MUC_TRY(run_call(t, at, count));
         at += count;
