@@ -467,6 +467,51 @@ def test_programs_are_made_and_verified_in_the_size_of_their_files():
     assert max(resident) <= most, (resident, most)
 
 
+def test_compiled_forms_of_large_tokenizers_are_kept_and_damaged_ones_are_not_taken():
+    home, before = WORK / "home", os.environ.get("XDG_CACHE_HOME")
+    synth("stories-260k", "spoken", "--layers", 1)
+    text = (WORK / "spoken" / "tokenizer.json").read_text()
+    swapped = json.loads(text)
+    vocabulary = swapped["model"]["vocab"]
+    vocabulary["s"], vocabulary["c"] = vocabulary["c"], vocabulary["s"]
+    texts = [text + " " * (4 << 20) for text in (text, json.dumps(swapped), text[1:])]  # spaces make them large
+    paths = [WORK / f"{i}.tokenizer.json" for i in range(3)]
+    for path, text in zip(paths, texts):
+        path.write_text(text)
+
+    def tokens(i=0):
+        return muc("tokenize", paths[i], "scan it")[0]
+
+    def kept():
+        return sorted((home / "muc").glob("*")) if home.exists() else []
+
+    os.environ["XDG_CACHE_HOME"] = str(home)
+    try:
+        expected = tokens()
+        first, = kept()
+        form = first.read_bytes()
+        assert tokens() == expected and kept() == [first]
+        other = tokens(1)  # another file, another form
+        second, = set(kept()) - {first}
+        assert other != expected and tokens(1) == other
+        second.write_bytes(form)  # it is what is read, where it is whole
+        assert tokens(1) == expected
+        for damaged in (b"", form[:40], form[:-1], form[:200] + b"?" + form[201:], form[:8] + b"?" + form[9:]):
+            first.write_bytes(damaged)
+            assert tokens() == expected and first.read_bytes() == form
+        muc("tokenize", paths[2], "scan it", status=MALFORMED)
+        assert len(kept()) == 2
+        shutil.rmtree(home)
+        home.write_text("")  # no folder: nothing is kept, and nothing is said
+        out, err = muc("tokenize", paths[0], "scan it")
+        assert out == expected and not err
+    finally:
+        os.environ.pop("XDG_CACHE_HOME") if before is None else os.environ.update(XDG_CACHE_HOME=before)
+        shutil.rmtree(WORK / "spoken")
+        for path in paths + [home]:
+            path.unlink(missing_ok=True)
+
+
 def test_shapes_that_are_none_are_refused():
     out = WORK / "none"
     has(muc("synth", "--shape", "smollm2-135", "-o", out, status=USAGE)[1], "did you mean 'smollm2-135m'?", "llama-3.2-1b")

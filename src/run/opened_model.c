@@ -7,6 +7,7 @@
 #include "base/locale.h"
 #include "formats/mistaken.h"
 #include "report/report_builder.h"
+#include "run/tokenizer_cache.h"
 #include "text/tokenizer.h"
 
 #define PROMPT_MARK "{prompt}"
@@ -32,38 +33,66 @@ static void settle_special_tokens(const muc_model_config *config, muc_vocabulary
     set_control(vocabulary, vocabulary->eos);
 }
 
+static muc_status compile(muc_context *ctx, muc_model *model, muc_vocabulary *vocabulary,
+                          const char *source, uint32_t pieces)
+{
+    uint8_t *form;
+
+    if (vocabulary->count > pieces)
+        return muc_fail(ctx, MUC_MALFORMED, source, MUC_NO_OFFSET,
+                        "the tokenizer has %zu pieces, the model only %u", vocabulary->count,
+                        pieces);
+    settle_special_tokens(&model->checkpoint.config, vocabulary);
+    MUC_TRY(muc_tokenizer_compile(ctx, vocabulary, &model->arena, &form, &model->tokenizer_bytes));
+    model->tokenizer_form = form;
+    return MUC_OK;
+}
+
+/* Reads and compiles a file, unless that was done before. What the form depends on besides are the
+ * special tokens, and the pieces that a model has: one with fewer is refused, not taken. */
+static muc_status compile_file(muc_context *ctx, muc_model *model, muc_bytes file, uint32_t pieces)
+{
+    const muc_model_config *config = &model->checkpoint.config;
+    uint32_t settings[4 + MUC_MAX_EOS] = { pieces, config->has_bos, config->bos,
+                                           config->eos_count };
+    muc_vocabulary vocabulary = { 0 };
+    muc_kept_form kept = { NULL, 0 };
+    const char *second;
+    uint8_t *form;
+
+    memcpy(settings + 4, config->eos, sizeof(config->eos));
+    MUC_TRY(muc_vocabulary_second_file(ctx, file.name, &model->arena, &second));
+    if (!second)
+        MUC_TRY(muc_kept_form_of(ctx, &model->arena, file, settings, sizeof(settings), &kept));
+    MUC_TRY(muc_kept_form_read(ctx, &model->arena, &kept, &form, &model->tokenizer_bytes));
+    model->tokenizer_form = form;
+    if (form)
+        return MUC_OK;
+    MUC_TRY(muc_refuse_mistaken(ctx, file));
+    MUC_TRY(muc_vocabulary_read(ctx, file, pieces, &model->arena, &vocabulary));
+    MUC_TRY(compile(ctx, model, &vocabulary, file.name, pieces));
+    muc_kept_form_write(ctx, &kept, model->tokenizer_form, model->tokenizer_bytes);
+    return MUC_OK;
+}
+
 muc_status muc_model_compile_tokenizer(muc_context *ctx, muc_model *model, const char *path,
                                        uint32_t pieces)
 {
-    const muc_model_config *config = &model->checkpoint.config;
     const muc_stored_vocabulary *stored = model->checkpoint.vocabulary;
     muc_vocabulary vocabulary = { 0 };
-    muc_file file = { 0 };
     muc_status status;
-    uint8_t *form;
+    muc_file file;
 
     if (path) {
         MUC_TRY(muc_file_open(ctx, path, &file));
-        status = muc_refuse_mistaken(ctx, file.bytes);
-        if (status == MUC_OK)
-            status = muc_vocabulary_read(ctx, file.bytes, pieces, &model->arena, &vocabulary);
-    } else if (stored) {
-        status = muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary);
-    } else {
+        status = compile_file(ctx, model, file.bytes, pieces);
+        muc_file_close(&file);
+        return status;
+    }
+    if (!stored)
         return MUC_OK;
-    }
-    if (status == MUC_OK && vocabulary.count > pieces)
-        status =
-            muc_fail(ctx, MUC_MALFORMED, path ? path : model->path, MUC_NO_OFFSET,
-                     "the tokenizer has %zu pieces, the model only %u", vocabulary.count, pieces);
-    if (status == MUC_OK) {
-        settle_special_tokens(config, &vocabulary);
-        status =
-            muc_tokenizer_compile(ctx, &vocabulary, &model->arena, &form, &model->tokenizer_bytes);
-        model->tokenizer_form = form;
-    }
-    muc_file_close(&file);
-    return status;
+    MUC_TRY(muc_vocabulary_of_stored(ctx, model->path, stored, &model->arena, &vocabulary));
+    return compile(ctx, model, &vocabulary, model->path, pieces);
 }
 
 void muc_model_set_tokens(muc_model *model)
