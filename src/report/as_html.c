@@ -1,40 +1,11 @@
-/* as_html.c - a report as one page: no scripts, nothing from elsewhere, pictures within. */
-#include <inttypes.h>
+/* as_html.c - a report as one page: answers first, then pictures and tables, nothing from
+ * elsewhere. */
 #include <string.h>
 
-#include "report/svg.h"
 #include "base/locale.h"
-
-static const char style[] =
-    ":root{color-scheme:light dark;--text:#222;--page:#fff;--line:#e4e4e4;--head:#f4f4f4;"
-    "--rule:#999;--quiet:#555;--hover:#f4f8fc}\n"
-    "body{font:15px/1.45 system-ui,sans-serif;color:var(--text);background:var(--page);margin:2em "
-    "auto;padding:0 1.5em;max-width:1400px}\n"
-    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}h1,p{overflow-wrap:anywhere}\n"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
-    "th,td{white-space:nowrap;padding:.2em "
-    ".7em;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}\n"
-    "td.long{white-space:normal;max-width:60em}\n"
-    "thead th{position:sticky;top:0;background:var(--head);border-bottom:1px solid var(--rule)}\n"
-    "tbody tr:hover{background:var(--hover)}\n"
-    ".n{text-align:right}.unit{font-weight:normal;color:var(--quiet)}\n"
-    ".facts th{font-weight:normal;color:var(--quiet)}\n"
-    ".facts td{white-space:normal;overflow-wrap:anywhere}\n"
-    ".wide{overflow-x:auto}.scroll{overflow:auto;max-height:80vh;border-bottom:1px solid "
-    "var(--rule)}\n"
-    "nav a{margin-right:1.2em}\n"
-    "svg{display:block}svg text{font:12px system-ui,sans-serif;fill:var(--text)}\n"
-    "svg g>rect~text{fill:#222}\n"
-    "svg .small{font-size:10.5px}svg .end{text-anchor:end}svg .middle{text-anchor:middle}\n"
-    "svg .arrow{fill:none;stroke:#555;stroke-width:1.2}\n"
-    "svg g:hover>rect{stroke:#000;stroke-width:2}\n"
-    "@media(max-width:600px){body{margin:1em auto;padding:0 .8em}}\n"
-    "@media(prefers-color-scheme:dark){:root{--text:#ddd;--page:#16181c;--line:#33373e;"
-    "--head:#23262c;--rule:#777;--quiet:#aaa;--hover:#1f2730}\n"
-    "a{color:#8ab8f0}svg line[stroke=\"#ddd\"]{stroke:#33373e}"
-    "svg line[stroke=\"#000000\"]{stroke:#ddd}svg .arrow{stroke:#aaa}"
-    "svg polyline,svg circle,svg line.key{filter:brightness(1.7)}}\n"
-    "@media print{.scroll{max-height:none}}\n";
+#include "report/page_answers.h"
+#include "report/svg.h"
+#include "page_text.h" /* page/ */
 
 static void add_key(muc_text *text, const char *key)
 {
@@ -58,6 +29,17 @@ static void add_value(muc_text *text, const json_t *value)
     muc_xml_add(text, plain.data);
     text->failed = text->failed || plain.failed;
     muc_text_free(&plain);
+}
+
+/* what the first screen has already */
+static bool is_answered(const char *key)
+{
+    return strcmp(key, "answers") == 0 || strcmp(key, "time") == 0;
+}
+
+static bool is_section(const char *key, const json_t *value)
+{
+    return (json_is_object(value) || json_is_array(value)) && !is_answered(key);
 }
 
 static void add_facts(muc_text *text, const json_t *object)
@@ -144,11 +126,11 @@ static void add_figures(muc_text *text, const muc_report *report)
     {
         const char *note = json_string_value(json_object_get(figure, "note"));
 
-        muc_text_add(text, "<h2 id=\"figure%zu\">%s</h2>\n", index,
+        muc_text_add(text, "<section><h2 id=\"figure%zu\">%s</h2>\n", index,
                      json_string_value(json_object_get(figure, "title")));
         if (*note)
             muc_text_add(text, "<p>%s</p>\n", note);
-        muc_text_add(text, "<div class=\"wide\">\n%s</div>\n",
+        muc_text_add(text, "<div class=\"picture\">\n%s</div></section>\n",
                      json_string_value(json_object_get(figure, "svg")));
     }
 }
@@ -160,14 +142,17 @@ static void add_contents(muc_text *text, const muc_report *report)
     size_t index;
 
     muc_text_add(text, "<nav>");
+    if (muc_page_has_bars(report))
+        muc_text_add(text, "<a href=\"#time\">time by layer</a>\n");
     json_array_foreach(report->figures, index, value)
     {
         muc_text_add(text, "<a href=\"#figure%zu\">%s</a>\n", index,
                      json_string_value(json_object_get(value, "title")));
     }
+    muc_text_add(text, "<a href=\"#facts\">facts</a>\n");
     json_object_foreach(report->open[0], key, value)
     {
-        if (!json_is_object(value) && !json_is_array(value))
+        if (!is_section(key, value))
             continue;
         muc_text_add(text, "<a href=\"#");
         muc_xml_add(text, key);
@@ -183,20 +168,39 @@ static void add_sections(muc_text *text, const muc_report *report)
     const char *key;
     json_t *value;
 
+    muc_text_add(text, "<details open id=\"facts\"><summary><h2>facts</h2></summary>\n");
+    add_facts(text, report->open[0]);
+    muc_text_add(text, "</details>\n");
     json_object_foreach(report->open[0], key, value)
     {
-        if (!json_is_object(value) && !json_is_array(value))
+        if (!is_section(key, value))
             continue;
-        muc_text_add(text, "<h2 id=\"");
+        muc_text_add(text, "<details open id=\"");
         muc_xml_add(text, key);
-        muc_text_add(text, "\">");
+        muc_text_add(text, "\"><summary><h2>");
         add_key(text, key);
-        muc_text_add(text, "</h2>\n");
+        muc_text_add(text, "</h2></summary>\n");
         if (json_is_object(value))
             add_facts(text, value);
         else
             add_table(text, report, key);
+        muc_text_add(text, "</details>\n");
     }
+}
+
+/* The policy lets the page load nothing, whatever a name in it would like. */
+static void add_head_of_page(muc_text *text, const char *title)
+{
+    muc_text_add(text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"
+                       "style-src 'unsafe-inline';script-src 'unsafe-inline'\">\n<title>");
+    muc_xml_add(text, title);
+    muc_text_add(text, "</title>\n<style>\n%s%s</style></head>\n<body><header><h1>", page_css,
+                 pictures_css);
+    muc_xml_add(text, title);
+    muc_text_add(text, "</h1><button id=\"dark\" hidden title=\"light or dark\">◐</button>"
+                       "</header>\n");
 }
 
 muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
@@ -206,17 +210,12 @@ muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const 
     muc_text text = { 0 };
 
     MUC_TRY(muc_report_status(ctx, report));
-    muc_text_add(&text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-                        "<title>");
-    muc_xml_add(&text, title);
-    muc_text_add(&text, "</title>\n<style>\n%s</style></head>\n<body><h1>", style);
-    muc_xml_add(&text, title);
-    muc_text_add(&text, "</h1>\n");
+    add_head_of_page(&text, title);
+    muc_page_add_answers(&text, report);
     add_contents(&text, report);
-    add_facts(&text, report->open[0]);
+    muc_page_add_bars(&text, report);
     add_figures(&text, report);
     add_sections(&text, report);
-    muc_text_add(&text, "</body></html>\n");
+    muc_text_add(&text, "<script>\n%s%s</script>\n</body></html>\n", tables_js, pictures_js);
     return muc_report_take_text(ctx, &text, out);
 }

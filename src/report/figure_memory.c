@@ -94,8 +94,8 @@ static void draw_buffer(canvas *c, size_t index)
     if (b->bytes == 0)
         return;
     muc_text_add(&c->text,
-                 "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
-                 "stroke=\"#555\" stroke-width=\"0.5\"/>",
+                 "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s "
+                 "box\" stroke-width=\"0.5\"/>",
                  x, y, width, height, muc_svg_fill(index));
     add_tip(&c->text, c->figure, b);
     if (height >= 11 && letters >= 3) {
@@ -116,9 +116,9 @@ static void draw_line(canvas *c, uint64_t address, const char *colour, const cha
     if (address == 0 || address > c->top)
         return;
     muc_text_add(&c->text,
-                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
+                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\" "
                  "stroke-width=\"1.5\" stroke-dasharray=\"%s\"/>"
-                 "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\" class=\"end small\">%s ",
+                 "<text x=\"%.1f\" y=\"%.1f\" class=\"end small mark %s\">%s ",
                  LEFT, y, LEFT + c->width, y, colour, dashes, LEFT + c->width - 3,
                  y + (below ? 11 : -4), colour, word);
     muc_xml_add_count(&c->text, address);
@@ -132,7 +132,7 @@ static void draw_addresses(canvas *c)
     step = step < 1 ? 1 : step;
     for (double at = 0; at <= (double)c->top; at += step) {
         muc_text_add(&c->text,
-                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                      "<text x=\"%d\" y=\"%.1f\" class=\"end\">",
                      LEFT, y_of(c, at), LEFT + c->width, y_of(c, at), LEFT - 6, y_of(c, at) + 4);
         muc_xml_add_count(&c->text, (uint64_t)at);
@@ -179,7 +179,7 @@ static void draw_parts(canvas *c)
         double y = y_of(c, (double)part->address);
 
         muc_text_add(&c->text,
-                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#000000\"/>"
+                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"ink\"/>"
                      "<text x=\"%.1f\" y=\"%.1f\">",
                      LEFT, y, LEFT + c->width, y, LEFT + c->width + 3, y - 2);
         muc_xml_add(&c->text, part->name);
@@ -194,19 +194,16 @@ void muc_report_add_memory(muc_report *report, const muc_memory_figure *figure)
 
     c.width = (double)figure->step_count * STEP_WIDTH;
     c.width = c.width < LEAST_WIDTH ? LEAST_WIDTH : c.width > MOST_WIDTH ? MOST_WIDTH : c.width;
-    muc_text_add(&c.text,
-                 "<svg width=\"%.0f\" height=\"%d\" "
-                 "role=\"img\">\n",
-                 LEFT + c.width + RIGHT, TOP + HEIGHT + BELOW);
+    muc_svg_begin(&c.text, LEFT + c.width + RIGHT, TOP + HEIGHT + BELOW);
     draw_addresses(&c);
     for (size_t i = 0; i < figure->buffer_count; i++)
         draw_buffer(&c, i);
     draw_steps(&c);
     draw_parts(&c);
-    draw_line(&c, figure->limit, "#000000", "1,0", "end of the memory", 1);
+    draw_line(&c, figure->limit, "ink", "1,0", "end of the memory", 1);
     if (figure->part_count == 0) /* of several it is not an address */
-        draw_line(&c, figure->peak, "#c2255c", "6,3", "used", 0);
-    draw_line(&c, figure->bound, "#1b6e3a", "2,3", "lower bound", 1);
+        draw_line(&c, figure->peak, muc_svg_stroke(4), "6,3", "used", 0);
+    draw_line(&c, figure->bound, muc_svg_stroke(2), "2,3", "lower bound", 1);
     muc_text_add(&c.text, "</svg>\n");
     describe(figure, &note);
     muc_svg_hang(report, figure->title, note.data, &c.text);

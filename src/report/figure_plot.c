@@ -7,7 +7,16 @@
 #include "report/figures.h"
 #include "report/svg.h"
 
-enum { LEFT = 72, RIGHT = 20, TOP = 20, WIDTH = 720, HEIGHT = 320, BELOW = 44, MOST_MARKS = 9 };
+enum {
+    LEFT = 72,
+    RIGHT = 20,
+    TOP = 20,
+    WIDTH = 720,
+    HEIGHT = 320,
+    BELOW = 44,
+    LEGEND = 16,
+    MOST_MARKS = 9
+};
 
 /* of a logarithmic axis the numbers are powers of ten */
 typedef struct axis {
@@ -113,7 +122,7 @@ static void draw_axes(plot *p, const muc_plot_figure *figure)
         double y = y_of(p, mark(&p->y, i));
 
         muc_text_add(&p->text,
-                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" class=\"grid\"/>"
                      "<text x=\"%d\" y=\"%.1f\" class=\"end\">",
                      LEFT, y, LEFT + WIDTH, y, LEFT - 6, y + 4);
         add_mark(p, &p->y, i);
@@ -122,7 +131,7 @@ static void draw_axes(plot *p, const muc_plot_figure *figure)
         double x = x_of(p, mark(&p->x, i));
 
         muc_text_add(&p->text,
-                     "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>"
+                     "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" class=\"grid\"/>"
                      "<text x=\"%.1f\" y=\"%d\" class=\"middle\">",
                      x, TOP, x, TOP + HEIGHT, x, TOP + HEIGHT + 18);
         add_mark(p, &p->x, i);
@@ -155,10 +164,7 @@ static void draw_line(plot *p, const muc_plot_line *line, size_t index)
 {
     column c = { .pixel = -1 };
 
-    muc_text_add(&p->text,
-                 "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
-                 "stroke-linejoin=\"round\" points=\"",
-                 muc_svg_stroke(index));
+    muc_text_add(&p->text, "<polyline class=\"%s\" points=\"", muc_svg_stroke(index));
     for (size_t i = 0; i < line->count; i++) {
         double x, y;
 
@@ -205,11 +211,11 @@ static void draw_spot(plot *p, const muc_plot_line *line, const spot *s, double 
 
     if (*label)
         muc_text_add(&p->text,
-                     "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#999\" "
-                     "stroke-width=\"0.5\"/><text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
+                     "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"lead\"/>"
+                     "<text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
                      s->x, s->y, label_x, s->label, label_x + 3, s->label + 4);
     muc_xml_add(&p->text, label);
-    muc_text_add(&p->text, "%s<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"><title>",
+    muc_text_add(&p->text, "%s<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" class=\"%s\"><title>",
                  *label ? "</text>" : "", s->x, s->y, colour);
     muc_xml_add(&p->text, label);
     muc_text_add(&p->text, "%s%.4g, %.4g</title></circle>\n", *label ? "\n" : "", line->x[s->index],
@@ -262,18 +268,20 @@ static void draw_points(plot *p, const muc_plot_line *line, size_t index)
     free(spots);
 }
 
+/* in a row below the axis */
 static void draw_legend(plot *p, const muc_plot_figure *figure)
 {
-    for (size_t i = 0; i < figure->line_count; i++) {
-        double y = TOP + 14 + 16 * (double)i;
+    enum { KEY = 22, CHARACTER = 7 };
+    double x = LEFT, y = TOP + HEIGHT + BELOW + 8;
 
+    for (size_t i = 0; i < figure->line_count; i++) {
         muc_text_add(&p->text,
-                     "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
-                     "stroke-width=\"3\" class=\"key\"/><text x=\"%d\" y=\"%.1f\" class=\"end\">",
-                     LEFT + WIDTH - 30, y - 4, LEFT + WIDTH - 8, y - 4, muc_svg_stroke(i),
-                     LEFT + WIDTH - 36, y);
+                     "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"key %s\"/>"
+                     "<text x=\"%.1f\" y=\"%.1f\">",
+                     x, y - 4, x + KEY, y - 4, muc_svg_stroke(i), x + KEY + 6, y);
         muc_xml_add(&p->text, figure->lines[i].name);
         muc_text_add(&p->text, "</text>\n");
+        x += 2 * KEY + (double)strlen(figure->lines[i].name) * CHARACTER;
     }
 }
 
@@ -284,10 +292,7 @@ void muc_report_add_plot(muc_report *report, const muc_plot_figure *figure)
     bool any = measure(&p, figure);
 
     if (any) {
-        muc_text_add(&p.text,
-                     "<svg width=\"%d\" height=\"%d\" "
-                     "role=\"img\">\n",
-                     LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW);
+        muc_svg_begin(&p.text, LEFT + WIDTH + RIGHT, TOP + HEIGHT + BELOW + LEGEND);
         draw_axes(&p, figure);
         for (size_t i = 0; i < figure->line_count; i++)
             (figure->lines[i].labels ? draw_points : draw_line)(&p, &figure->lines[i], i);

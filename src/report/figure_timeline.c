@@ -74,9 +74,10 @@ static void draw_wide(muc_timeline *t, size_t lane, size_t kind, uint64_t from, 
     double x = x_of(t, from), width = x_of(t, to) - x;
     size_t letters = (size_t)(width / CHARACTER);
 
-    muc_text_add(&t->text,
-                 "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/><title>",
-                 x, y_of(lane), width, BAR_HEIGHT, muc_svg_fill(kind));
+    muc_text_add(
+        &t->text,
+        "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/><title>", x,
+        y_of(lane), width, BAR_HEIGHT, muc_svg_fill(kind));
     muc_xml_add(&t->text, name);
     muc_text_add(&t->text, "\n");
     add_time(&t->text, (double)(to - from) * f->tick);
@@ -145,7 +146,7 @@ static void draw_lane(muc_timeline *t, size_t lane)
         if (shade == 0)
             continue;
         muc_text_add(&t->text,
-                     "<rect x=\"%zu\" y=\"%.1f\" width=\"%zu\" height=\"%d\" fill=\"%s\" "
+                     "<rect x=\"%zu\" y=\"%.1f\" width=\"%zu\" height=\"%d\" class=\"%s\" "
                      "fill-opacity=\"%.1f\"><title>",
                      LEFT + i, y_of(lane), next - i, BAR_HEIGHT, muc_svg_fill(columns[i].kind),
                      (double)shade / SHADES);
@@ -165,7 +166,7 @@ static void draw_axis(muc_text *text, const muc_timeline_figure *f)
         double x = LEFT + (mark * step - from) / range * WIDTH;
 
         muc_text_add(text,
-                     "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+                     "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                      "<text x=\"%.1f\" y=\"%d\" class=\"middle\">%.10g</text>\n",
                      x, TOP - 8, x, bottom, x, TOP - 12, mark * step);
     }
@@ -193,7 +194,7 @@ static double draw_legend(const muc_timeline *t, muc_text *text)
         muc_text_add(text, "<text x=\"%.1f\" y=\"%.1f\">", x + 18, y + 11);
         muc_xml_add(text, t->figure->kinds[kind]);
         muc_text_add(
-            text, "</text><rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
+            text, "</text><rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" class=\"%s\"/>\n",
             x, y, muc_svg_fill(kind));
     }
     return top + (double)((shown + columns - 1) / columns) * LEGEND_HEIGHT + 4;
@@ -210,8 +211,8 @@ void muc_timeline_finish(muc_timeline *t, muc_report *report)
         height = draw_legend(t, &around);
         for (size_t lane = 0; lane < t->figure->lane_count; lane++)
             draw_lane(t, lane);
-        muc_text_add(&svg, "<svg width=\"%d\" height=\"%.0f\" role=\"img\">\n%s%s</svg>\n",
-                     LEFT + WIDTH + RIGHT, height, around.data ? around.data : "",
+        muc_svg_begin(&svg, LEFT + WIDTH + RIGHT, height);
+        muc_text_add(&svg, "%s%s</svg>\n", around.data ? around.data : "",
                      t->text.data ? t->text.data : "");
         svg.failed |= around.failed || t->text.failed;
         muc_svg_hang(report, t->figure->title, t->figure->note, &svg);

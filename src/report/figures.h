@@ -81,6 +81,24 @@ typedef struct muc_plot_figure {
 
 void muc_report_add_plot(muc_report *report, const muc_plot_figure *figure);
 
+/* ---- layers below the roofs of a machine ---- */
+
+typedef struct muc_roof_point {
+    const char *name;
+    double macs, bytes, time; /* a layer without one of them is no point of its own */
+} muc_roof_point;
+
+typedef struct muc_roofline_figure {
+    const char *x_name, *y_name;        /* "MACs for each byte of DRAM", "MACs/s" */
+    const char *roof_name, *layer_name; /* "roofs: DRAM, then array", "stages" */
+    muc_roof_point whole;               /* "the whole call" */
+    const muc_roof_point *layers;
+    size_t count;                 /* 96 points are drawn at most */
+    double peak_macs, peak_bytes; /* the most in a unit of time; not above 0: nothing is drawn */
+} muc_roofline_figure;
+
+void muc_report_add_roofline(muc_report *report, const muc_roofline_figure *figure);
+
 /* ---- what several workers do when: a row each, a bar for each piece of work ---- */
 
 typedef struct muc_timeline muc_timeline;

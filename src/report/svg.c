@@ -64,21 +64,17 @@ void muc_xml_add_count(muc_text *text, uint64_t value)
 
 const char *muc_svg_fill(size_t index)
 {
-    static const char *const colours[] = {
-        "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffed99",
-        "#9bd8cb", "#e5c9a1", "#f4b6d2", "#c6d8f0", "#d5e8a5", "#d0d0d0",
-    };
+    static const char *const classes[] = { "f0", "f1", "f2", "f3", "f4",  "f5",
+                                           "f6", "f7", "f8", "f9", "f10", "f11" };
 
-    return colours[index % MUC_COUNT(colours)];
+    return classes[index % MUC_COUNT(classes)];
 }
 
 const char *muc_svg_stroke(size_t index)
 {
-    static const char *const colours[] = {
-        "#1f6fb4", "#d95f02", "#1b8a5a", "#7a4fb0", "#c2255c", "#6b5b00",
-    };
+    static const char *const classes[] = { "s0", "s1", "s2", "s3", "s4", "s5" };
 
-    return colours[index % MUC_COUNT(colours)];
+    return classes[index % MUC_COUNT(classes)];
 }
 
 double muc_svg_step(double range, unsigned most)
@@ -94,6 +90,14 @@ double muc_svg_step(double range, unsigned most)
         if (range / (power / 10 * factors[i]) <= most)
             return power / 10 * factors[i];
     return power;
+}
+
+void muc_svg_begin(muc_text *text, double width, double height)
+{
+    muc_text_add(text,
+                 "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
+                 "data-height=\"%.0f\" role=\"img\">\n",
+                 width, height, width, height, height);
 }
 
 /* takes the text over */

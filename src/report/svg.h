@@ -13,14 +13,18 @@ void muc_xml_add_cut(muc_text *text, const char *string, size_t most);
 /* 8640 -> "8,640" */
 void muc_xml_add_count(muc_text *text, uint64_t value);
 
-/* "#rrggbb", a light colour that black text is read on; there are 12, taken in turn. */
+/* A class of page/pictures.css: a colour that the page's text is read on; there are 12, taken in
+ * turn. */
 const char *muc_svg_fill(size_t index);
-/* A dark one for lines; there are 6. */
+/* A class for lines and points, in a colour that stands out from the page; there are 6. */
 const char *muc_svg_stroke(size_t index);
 
 /* The distance between marks on an axis: 1, 2 or 5 times a power of ten, so that `range` has at
  * most `most` of them. range above 0. */
 double muc_svg_step(double range, unsigned most);
+
+/* Begins a picture of so many pixels; "</svg>\n" ends it. */
+void muc_svg_begin(muc_text *text, double width, double height);
 
 /* Hangs a finished picture on the report, and frees the text. */
 void muc_svg_hang(muc_report *report, const char *title, const char *note, muc_text *svg);

@@ -305,16 +305,17 @@ static void add_memories(const muc_cnnchip_build *build, muc_text *text)
     const muc_cnnchip_program *p = &build->program;
 
     muc_text_add(text,
-                 "  \"frame\": { \"bytes\": %" PRIu32 ", \"bound\": %" PRIu64
-                 ", \"image_bytes\": %" PRIu32 " },\n",
-                 p->frame_bytes, l->plan.least, p->frame_image_bytes);
+                 "  \"frame\": { \"bytes\": %" PRIu32 ", \"limit\": %" PRIu64
+                 ", \"bound\": %" PRIu64 ", \"image_bytes\": %" PRIu32 " },\n",
+                 p->frame_bytes, build->machine.frame_bytes, l->plan.least, p->frame_image_bytes);
     muc_text_add(text,
-                 "  \"filter\": { \"bytes\": %" PRIu32 ", \"image_bytes\": %" PRIu32
-                 ", \"weights_bytes\": %" PRIu64 ", \"parameters\": %" PRIu64
-                 ", \"parameters_bytes\": %" PRIu64 ", \"scratch\": %" PRIu32
-                 ", \"scratch_bytes\": %" PRIu64 " },\n",
-                 p->filter_bytes, p->filter_image_bytes, l->weights_bytes, l->weights_bytes,
-                 l->params_bytes, p->filter_image_bytes, l->scratch_bytes);
+                 "  \"filter\": { \"bytes\": %" PRIu32 ", \"limit\": %" PRIu64
+                 ", \"image_bytes\": %" PRIu32 ", \"weights_bytes\": %" PRIu64
+                 ", \"parameters\": %" PRIu64 ", \"parameters_bytes\": %" PRIu64
+                 ", \"scratch\": %" PRIu32 ", \"scratch_bytes\": %" PRIu64 " },\n",
+                 p->filter_bytes, build->machine.filter_bytes, p->filter_image_bytes,
+                 l->weights_bytes, l->weights_bytes, l->params_bytes, p->filter_image_bytes,
+                 l->scratch_bytes);
 }
 
 void muc_cnnchip_print_map(const muc_cnnchip_build *build, muc_text *text)

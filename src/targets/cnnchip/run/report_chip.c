@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "run/arrays.h"
+#include "targets/cnnchip/run/answer_chip.h"
 #include "targets/cnnchip/run/chip_folder.h"
 #include "run/image_input.h"
 #include "run/opened_model.h"
@@ -245,40 +246,48 @@ muc_status muc_run_cnnchip(muc_context *ctx, const char *path, const muc_array_r
 
 /* ---- report ---- */
 
-/* Counts of a layer, by its number. */
-typedef struct tally {
-    const json_t *layers;
-    muc_cnnchip_counts *counts; /* [layer count + 1] */
-    uint32_t *parts;            /* the most that an instruction names */
-    uint64_t blocks;            /* operations of CONV and DENSE */
-} tally;
+static uint64_t divided(uint64_t whole, uint64_t by)
+{
+    return by ? (whole + by - 1) / by : 0;
+}
+
+/* of an instruction, on another bus (SPEC.md section 7); 0: unlimited */
+static uint64_t cycles_with(const muc_cnnchip_counts *c, uint64_t bus_bytes)
+{
+    uint64_t memory = divided(c->frame_read_bytes + c->frame_written_bytes + c->filter_read_bytes +
+                                  c->filter_written_bytes + c->program_bytes,
+                              bus_bytes);
+
+    return memory > c->compute_cycles ? memory : c->compute_cycles;
+}
 
 static void count_insn(void *arg, const muc_cnnchip_sim *sim, uint32_t pc, const uint32_t *words,
                        const muc_cnnchip_counts *counts)
 {
-    tally *t = arg;
+    muc_chip_tally *t = arg;
+    muc_cnnchip_counts *own;
     muc_cnnchip_insn insn;
     unsigned fault;
 
     (void)words;
+    t->wide_cycles += cycles_with(counts, 2 * (uint64_t)sim->bus_bytes);
     if (!muc_cnnchip_read_insn(sim->program + pc, sim->program_bytes - pc, &insn, &fault) ||
         insn.layer > json_array_size(t->layers))
         return;
-    t->counts[insn.layer].instructions++;
-    t->counts[insn.layer].cycles += counts->cycles;
-    t->counts[insn.layer].compute_cycles += counts->compute_cycles;
-    t->counts[insn.layer].memory_cycles += counts->memory_cycles;
-    t->counts[insn.layer].operations += counts->operations;
-    t->counts[insn.layer].frame_read_bytes +=
-        counts->frame_read_bytes + counts->frame_written_bytes;
-    t->counts[insn.layer].filter_read_bytes +=
-        counts->filter_read_bytes + counts->filter_written_bytes;
+    own = &t->counts[insn.layer];
+    own->instructions++;
+    own->cycles += counts->cycles;
+    own->compute_cycles += counts->compute_cycles;
+    own->memory_cycles += counts->memory_cycles;
+    own->operations += counts->operations;
+    own->frame_read_bytes += counts->frame_read_bytes + counts->frame_written_bytes;
+    own->filter_read_bytes += counts->filter_read_bytes + counts->filter_written_bytes;
     t->parts[insn.layer] = insn.parts > t->parts[insn.layer] ? insn.parts : t->parts[insn.layer];
     if (insn.op == MUC_CNNCHIP_CONV || insn.op == MUC_CNNCHIP_DENSE)
         t->blocks += counts->operations;
 }
 
-static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
+static void add_layers(muc_report *report, const muc_chip *chip, const muc_chip_tally *t)
 {
     static const muc_report_column columns[] = {
         { "layer", NULL, "number in instructions" },
@@ -286,10 +295,12 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         { "operator", NULL, NULL },
         { "parts", NULL, "pieces that a block is split into" },
         { "instructions", NULL, NULL },
+        { "bound_by", NULL, "what most cycles wait for" },
         { "cycles", NULL, "the larger of compute and memory cycles, summed" },
         { "bound", "cycles", "fewer than this no way to split takes" },
         { "compute_cycles", NULL, "one block a cycle" },
         { "memory_cycles", NULL, "bytes over the bus" },
+        { "operations", NULL, "useful ones of PEs" },
         { "utilisation", NULL, "useful operations of PEs and cycles" },
         { "frame_bytes", "bytes", "read and written" },
         { "filter_bytes", "bytes", "read and written" },
@@ -309,6 +320,7 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         muc_report_add_text(report, "operator", "%s", op ? op : "");
         muc_report_add_count(report, "parts", t->parts[i + 1] ? t->parts[i + 1] : 1);
         muc_report_add_count(report, "instructions", c->instructions);
+        muc_report_add_text(report, "bound_by", "%s", muc_chip_bound_by(c));
         muc_report_add_count(report, "cycles", c->cycles);
         muc_report_add_count(report, "bound", member(layer, "cycles_bound"));
         muc_report_add_count(report, "compute_cycles", c->compute_cycles);
@@ -316,6 +328,7 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
         if (chip->sim.pes)
             muc_report_add_real(report, "utilisation",
                                 share_of(c->operations, (double)chip->sim.pes * (double)c->cycles));
+        muc_report_add_count(report, "operations", c->operations);
         muc_report_add_count(report, "frame_bytes", c->frame_read_bytes);
         muc_report_add_count(report, "filter_bytes", c->filter_read_bytes);
         muc_report_end(report);
@@ -323,12 +336,7 @@ static void add_layers(muc_report *report, const muc_chip *chip, const tally *t)
     muc_report_end(report);
 }
 
-static uint64_t divided(uint64_t whole, uint64_t by)
-{
-    return by ? (whole + by - 1) / by : 0;
-}
-
-static void add_bounds(muc_report *report, const muc_chip *chip, const tally *t)
+static void add_bounds(muc_report *report, const muc_chip *chip, const muc_chip_tally *t)
 {
     uint64_t bytes = chip->program.filter_image_bytes;
 
@@ -385,7 +393,8 @@ static muc_status add_frame(muc_context *ctx, muc_report *report, muc_chip *chip
 
 /* weights and parameters lie in FILTER always, and are read by one step each; partial sums live
  * while a layer is split */
-static muc_status add_filter(muc_context *ctx, muc_report *report, muc_chip *chip, const tally *t)
+static muc_status add_filter(muc_context *ctx, muc_report *report, muc_chip *chip,
+                             const muc_chip_tally *t)
 {
     const json_t *filter = json_object_get(chip->map, "filter");
     muc_memory_figure figure = { .title = "FILTER: what each step reads",
@@ -446,7 +455,7 @@ static muc_status zero_inputs(muc_context *ctx, muc_chip *chip, muc_tensor_view 
 /* cycles do not depend on what is computed: the program runs once on zeros */
 static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **out)
 {
-    tally t = { .layers = json_object_get(chip->map, "layers") };
+    muc_chip_tally t = { .layers = json_object_get(chip->map, "layers") };
     muc_tensor_view *zeros, *outputs;
     const char *text;
 
@@ -469,6 +478,7 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     muc_report_add_count(*out, "frame_bound", member(json_object_get(chip->map, "frame"), "bound"));
     muc_report_add_count(*out, "filter_bytes", chip->program.filter_bytes);
     add_layers(*out, chip, &t);
+    MUC_TRY(muc_chip_answer(ctx, chip, &t, *out));
     MUC_TRY(add_frame(ctx, *out, chip));
     MUC_TRY(add_filter(ctx, *out, chip, &t));
     MUC_TRY(muc_chip_draw_graph(ctx, chip, *out));

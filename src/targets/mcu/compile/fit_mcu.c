@@ -25,13 +25,18 @@ static bool is_int8(const muc_mcu_program *program)
     return true;
 }
 
+void muc_mcu_guess_ms(muc_mcu_core core, double macs, double clock_mhz, double *least, double *most)
+{
+    *least = macs * core_cycles[core].least / 1e3 / (clock_mhz * 1e3);
+    *most = macs * core_cycles[core].most / 1e3 / (clock_mhz * 1e3);
+}
+
 static void add_time(const muc_mcu_program *program, muc_target_need *need)
 {
     const muc_mcu_machine *machine = program->machine;
-    double macs = (double)muc_mcu_macs(program), kilohertz = machine->clock_mhz * 1e3;
 
-    need->ms_least = macs * core_cycles[machine->core].least / 1e3 / kilohertz;
-    need->ms_most = macs * core_cycles[machine->core].most / 1e3 / kilohertz;
+    muc_mcu_guess_ms(machine->core, (double)muc_mcu_macs(program), machine->clock_mhz,
+                     &need->ms_least, &need->ms_most);
     need->millijoules_least = need->ms_least * machine->milliwatts / 1e3;
     need->millijoules_most = need->ms_most * machine->milliwatts / 1e3;
 }

@@ -46,6 +46,11 @@ void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
  * core_cycles.def alone. */
 muc_target_need muc_mcu_need(const muc_mcu_program *program);
 
+/* Between which times `macs` products of an int8 network take on a core of core_cycles.def; 0 and 0
+ * on another. clock_mhz above 0. */
+void muc_mcu_guess_ms(muc_mcu_core core, double macs, double clock_mhz, double *least,
+                      double *most);
+
 typedef void muc_mcu_emitter(const muc_mcu_program *program, muc_text *text);
 /* A file of the folder. */
 muc_status muc_mcu_write_text(muc_context *ctx, const muc_mcu_program *program,

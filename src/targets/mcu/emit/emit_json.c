@@ -1,5 +1,6 @@
 /* emit_json.c - NAME.json: what muc itself wants to know of a folder that it wrote. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "targets/mcu/emit/emit_program.h"
 #include "targets/mcu/emit/emit_language.h"
@@ -340,6 +341,8 @@ static void add_memory(const muc_mcu_program *program, muc_mcu_use use, const ch
     muc_text_add(text, ", \"bytes\": %" PRIu64, bytes);
     if (memory->bytes)
         muc_text_add(text, ", \"limit\": %" PRIu32, memory->bytes);
+    if (memory->cycles_per_kb)
+        muc_text_add(text, ", \"cycles_per_kb\": %" PRIu32, memory->cycles_per_kb);
     if (memory->line_bytes)
         muc_text_add(text, ", \"line_bytes\": %" PRIu32 ", \"line_cycles\": %" PRIu32,
                      memory->line_bytes, memory->line_cycles);
@@ -355,14 +358,29 @@ static void add_memories(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "\n  ],\n");
 }
 
-static void add_buffers(const char *key, const muc_plan *plan, muc_text *text)
+/* what the network calls the tensor of a buffer, whose name the plan borrowed; NULL: nothing */
+static const char *tensor_of(const muc_mcu_program *program, const muc_plan_buffer *buffer)
+{
+    for (uint32_t i = 0; i < program->value_count; i++)
+        if (program->values[i].name == buffer->name)
+            return program->values[i].tensor ? program->values[i].tensor->name : NULL;
+    return NULL;
+}
+
+static void add_buffers(const muc_mcu_program *program, const char *key, const muc_plan *plan,
+                        muc_text *text)
 {
     muc_text_add(text, "  \"%s\": [", key);
     for (size_t i = 0; i < plan->count; i++) {
         const muc_plan_buffer *buffer = &plan->buffers[i];
+        const char *tensor = tensor_of(program, buffer);
 
         muc_text_add(text, "%s\n    { ", i ? "," : "");
         add_key(text, "name", buffer->name);
+        if (tensor && strcmp(tensor, buffer->name) != 0) {
+            muc_text_add(text, ", ");
+            add_key(text, "tensor", tensor);
+        }
         muc_text_add(text,
                      ", \"bytes\": %" PRIu64 ", \"address\": %" PRIu64 ", \"first\": %" PRIu32
                      ", \"last\": %" PRIu32 "%s }",
@@ -439,9 +457,9 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     add_memories(program, text);
     add_steps(program, text);
     if (program->tiles.count) {
-        add_buffers("tile_buffers", &program->tiles, text);
+        add_buffers(program, "tile_buffers", &program->tiles, text);
         muc_text_add(text, ",\n");
     }
-    add_buffers("buffers", &program->plan, text);
+    add_buffers(program, "buffers", &program->plan, text);
     muc_text_add(text, "\n}\n");
 }

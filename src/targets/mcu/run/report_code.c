@@ -12,7 +12,9 @@
 #include "base/text.h"
 #include "run/arrays.h"
 #include "targets/mcu/emit/code_folder.h"
+#include "targets/mcu/run/answer_code.h"
 #include "targets/target.h"
+#include "report/answers.h"
 #include "report/figures.h"
 
 enum { MOST_STEPS = 1 << 20, NODE_LETTERS = 48 };
@@ -28,8 +30,10 @@ typedef struct folder_report {
     muc_code_profile profile; /* of a board; nothing without */
     muc_code_count *counts;   /* [step_count]; NULL without a board */
     bool *is_counted;         /* [step_count] */
+    uint64_t *cycles;         /* [step_count] modelled, waiting included; NULL without */
     bool speaks;              /* is a language model */
     uint32_t position;        /* of the token that is counted, if it is */
+    uint64_t flash_bytes;     /* of the board's image; 0 without a board */
 } folder_report;
 
 static const char *text_of(const json_t *object, const char *key)
@@ -235,14 +239,26 @@ static uint64_t touch_cycles(const folder_report *r, uint64_t code, uint64_t con
     return ((code + line - 1) / line + (constants + line - 1) / line) * cycles;
 }
 
-static void add_cycle_facts(folder_report *r, const muc_code_count *all, uint64_t macs)
+static muc_status sum_cycles(folder_report *r, uint64_t *touch)
 {
-    uint64_t touch = 0, clock = count_of(r->folder->json, "clock_mhz"), cycles;
+    *touch = 0;
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->cycles));
+    for (uint32_t i = 0; i < r->step_count; i++) {
+        uint64_t own = touch_cycles(r, r->counts[i].touched,
+                                    count_of(json_array_get(r->steps, i), "constants"));
+
+        r->cycles[i] = r->counts[i].cycles + own;
+        *touch += own;
+    }
+    return MUC_OK;
+}
+
+static muc_status add_cycle_facts(folder_report *r, const muc_code_count *all, uint64_t macs)
+{
+    uint64_t touch, clock = count_of(r->folder->json, "clock_mhz"), cycles;
     uint64_t milliwatts = count_of(r->folder->json, "milliwatts");
 
-    for (uint32_t i = 0; i < r->step_count; i++)
-        touch += touch_cycles(r, r->counts[i].touched,
-                              count_of(json_array_get(r->steps, i), "constants"));
+    MUC_TRY(sum_cycles(r, &touch));
     cycles = all->cycles + touch;
     muc_report_add_count(r->report, "modelled_cycles", cycles);
     muc_report_add_count(r->report, "touch_cycles", touch);
@@ -250,14 +266,15 @@ static void add_cycle_facts(folder_report *r, const muc_code_count *all, uint64_
     if (macs && !r->speaks)
         muc_report_add_real(r->report, "cycles_per_mac", (double)cycles / (double)macs);
     if (clock == 0)
-        return;
+        return MUC_OK;
     muc_report_add_real(r->report, "modelled_ms", (double)cycles / (double)clock / 1e3);
     if (milliwatts)
         muc_report_add_real(r->report, "modelled_millijoules",
                             (double)cycles / (double)clock / 1e6 * (double)milliwatts);
+    return MUC_OK;
 }
 
-static void add_counted_facts(folder_report *r, const char *board, uint64_t macs)
+static muc_status add_counted_facts(folder_report *r, const char *board, uint64_t macs)
 {
     muc_code_count all = { 0 };
     uint64_t flash = 0;
@@ -275,11 +292,13 @@ static void add_counted_facts(folder_report *r, const char *board, uint64_t macs
         muc_report_add_real(r->report, "instructions_per_mac",
                             (double)all.instructions / (double)macs);
     if (r->profile.cycle_count)
-        add_cycle_facts(r, &all, macs);
+        MUC_TRY(add_cycle_facts(r, &all, macs));
     muc_report_add_count(r->report, "flash_bytes", flash);
+    r->flash_bytes = flash;
+    return MUC_OK;
 }
 
-static void add_facts(folder_report *r, const char *board)
+static muc_status add_facts(folder_report *r, const char *board)
 {
     static const char *const facts[] = { "name",        "machine",     "core",
                                          "arena_bytes", "arena_bound", "constant_bytes" };
@@ -301,8 +320,7 @@ static void add_facts(folder_report *r, const char *board)
                             (unsigned long long)count_of(patches, "columns"),
                             (unsigned long long)count_of(patches, "steps"));
     }
-    if (board)
-        add_counted_facts(r, board, macs);
+    return board ? add_counted_facts(r, board, macs) : MUC_OK;
 }
 
 /* ---- tables ---- */
@@ -397,15 +415,32 @@ static void add_traffic_row(folder_report *r, const char *memory, uint64_t read,
     muc_report_end(r->report);
 }
 
+static void add_use(folder_report *r, const char *use, const json_t *memory, uint64_t bytes)
+{
+    muc_report_add_memory_use(r->report, &(muc_memory_use){ use, text_of(memory, "memory"), bytes,
+                                                            count_of(memory, "limit") });
+}
+
+static void add_uses(folder_report *r, const json_t *memories)
+{
+    const json_t *constants = memory_for(r, "constants");
+
+    muc_report_begin_memories(r->report);
+    for (size_t i = 0; i < json_array_size(memories); i++)
+        add_use(r, text_of(json_array_get(memories, i), "use"), json_array_get(memories, i),
+                count_of(json_array_get(memories, i), "bytes"));
+    if (r->flash_bytes > count_of(constants, "bytes"))
+        add_use(r, "code", constants, r->flash_bytes - count_of(constants, "bytes"));
+    if (json_is_object(r->tile_memory))
+        muc_report_add_memory_use(r->report,
+                                  &(muc_memory_use){ "tiles", text_of(r->tile_memory, "name"),
+                                                     count_of(r->tile_memory, "bytes"),
+                                                     count_of(r->tile_memory, "limit") });
+    muc_report_end(r->report);
+}
+
 static void add_memories(folder_report *r)
 {
-    static const muc_report_column memory_columns[] = {
-        { "use", NULL, "what the memory is used for" },
-        { "memory", NULL, "its name in the machine's description" },
-        { "bytes", "bytes", "in use" },
-        { "limit", "bytes", "that the memory has" },
-        { NULL, NULL, NULL },
-    };
     static const muc_report_column traffic_columns[] = {
         { "memory", NULL, "its name in the machine's description" },
         { "read", "bytes", "in one run, every operand once a step" },
@@ -416,22 +451,7 @@ static void add_memories(folder_report *r)
 
     if (!json_array_size(memories))
         return;
-    muc_report_begin_columns(r->report, "memory", memory_columns);
-    for (size_t i = 0; i < json_array_size(memories); i++) {
-        muc_report_begin_row(r->report);
-        for (const muc_report_column *c = memory_columns; c->key; c++)
-            copy_value(r->report, json_array_get(memories, i), c->key);
-        muc_report_end(r->report);
-    }
-    if (json_is_object(r->tile_memory)) {
-        muc_report_begin_row(r->report);
-        muc_report_add_text(r->report, "use", "tiles");
-        muc_report_add_text(r->report, "memory", "%s", text_of(r->tile_memory, "name"));
-        copy_value(r->report, r->tile_memory, "bytes");
-        copy_value(r->report, r->tile_memory, "limit");
-        muc_report_end(r->report);
-    }
-    muc_report_end(r->report);
+    add_uses(r, memories);
     muc_report_begin_columns(r->report, "traffic", traffic_columns);
     add_traffic_row(r, text_of(memory_for(r, "constants"), "memory"), sum_of(r, "constants"), 0);
     add_traffic_row(r, text_of(memory_for(r, "arena"), "memory"), sum_of(r, "read"),
@@ -472,6 +492,7 @@ static void add_buffers(folder_report *r)
 {
     static const muc_report_column columns[] = {
         { "name", NULL, "the tensor, input or scratch memory" },
+        { "tensor", NULL, "what the network calls it" },
         { "bytes", "bytes", NULL },
         { "address", "bytes", "from the arena's beginning" },
         { "first", "step", "in which it lives" },
@@ -509,7 +530,7 @@ static muc_memory_buffer buffer_of(const folder_report *r, const json_t *item)
     if (json_is_true(json_object_get(item, "persistent")) || first > last)
         first = 0;
     return (muc_memory_buffer){
-        .name = text_of(item, "name"),
+        .name = *text_of(item, "tensor") ? text_of(item, "tensor") : text_of(item, "name"),
         .bytes = within(count_of(item, "bytes")),
         .address = within(count_of(item, "address")),
         .first = (uint32_t)first,
@@ -664,12 +685,15 @@ static muc_status make_report(folder_report *r, const muc_report_options *option
     MUC_TRY(name_steps(r));
     if (board)
         MUC_TRY(count_on(r, options));
-    add_facts(r, board);
+    MUC_TRY(add_facts(r, board));
     add_layers(r);
     add_memories(r);
     if (board)
         add_sections(r);
     add_buffers(r);
+    MUC_TRY(muc_code_answer(r->ctx, r->arena, r->folder, r->cycles, r->report));
+    if (r->cycles)
+        MUC_TRY(muc_code_draw_roofline(r->ctx, r->arena, r->folder, r->cycles, r->report));
     MUC_TRY(draw_memories(r));
     return draw_graph(r);
 }

@@ -1,6 +1,7 @@
 /* advise_program.c - advice that the clock has tried: each change is a run of the same call. */
 #include "targets/uthinker/run/advise_program.h"
 
+#include "report/answers.h"
 #include "targets/uthinker/clock/clock_report.h"
 
 /* seconds that a change must save, of all, to be advised */
@@ -120,13 +121,6 @@ static muc_status add_what_if(advice *a)
 
 /* ---- sentences ---- */
 
-#define SAY(a, ...) \
-    do { \
-        muc_report_begin_row((a)->report); \
-        muc_report_add_text((a)->report, "advice", __VA_ARGS__); \
-        muc_report_end((a)->report); \
-    } while (0)
-
 static double percent(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -152,7 +146,8 @@ static void say_dram(const advice *a)
     const muc_clock_account *account = a->call->account;
     const mur_meta *meta = a->call->program->meta;
 
-    SAY(a,
+    muc_report_advise(
+        a->report,
         "The DRAM is the bottleneck: the DMA works %.0f %% of the time. Twice the bandwidth "
         "(dram_mbs) would save %.0f %% of the time. Half the bytes would save about as much: %.0f "
         "%% are weights "
@@ -167,7 +162,8 @@ static void say_cpu(const advice *a)
 {
     const muc_clock_sums *sums = a->call->sums;
 
-    SAY(a,
+    muc_report_advise(
+        a->report,
         "The CPU is the bottleneck: it executes %.0f %% of the time, %.0f %% to interpret the "
         "program, %.0f %% to decode the embedding, %.0f %% to choose the next token, and the other "
         "engines wait for it. Twice the speed (cpu_khz) would save %.0f %% of the time.",
@@ -181,7 +177,8 @@ static void say_accelerator(const advice *a)
 {
     const muc_clock_sums *sums = a->call->sums;
 
-    SAY(a,
+    muc_report_advise(
+        a->report,
         "The accelerator is the bottleneck: the array works %.0f %% of the time and the vector "
         "unit "
         "%.0f %%. Twice the clock (acc_khz) would save %.0f %% of the time; a larger array "
@@ -201,7 +198,9 @@ static change_id say_bottleneck(const advice *a)
         if (saved(a, (change_id)c) > saved(a, most))
             most = (change_id)c;
     if (saved(a, most) < worth_saying)
-        SAY(a, "No engine is the bottleneck alone: twice the speed of one saves less than 2 %%.");
+        muc_report_advise(
+            a->report,
+            "No engine is the bottleneck alone: twice the speed of one saves less than 2 %%.");
     else if (most == CHANGE_DRAM)
         say_dram(a);
     else if (most == CHANGE_CPU)
@@ -215,8 +214,8 @@ static void say_others(const advice *a, change_id said)
 {
     for (unsigned c = 0; c < CHANGES; c++)
         if (c != (unsigned)said && saved(a, (change_id)c) >= worth_saying)
-            SAY(a, "With %s (%s) the call would take %.0f %% less time.", changes[c].change,
-                changes[c].keys, 100 * saved(a, (change_id)c));
+            muc_report_advise(a->report, "With %s (%s) the call would take %.0f %% less time.",
+                              changes[c].change, changes[c].keys, 100 * saved(a, (change_id)c));
 }
 
 static void say_bytes(const advice *a)
@@ -225,7 +224,8 @@ static void say_bytes(const advice *a)
     double more = percent(sums->dram_bytes, sums->least_bytes) - 100;
 
     if (more >= 1)
-        SAY(a,
+        muc_report_advise(
+            a->report,
             "The program moves %.1f %% more bytes than the model needs: larger buffers, of which "
             "more fits at once, or longer calls would lower that.",
             more);
@@ -237,7 +237,8 @@ static void say_calls(const advice *a)
     uint64_t calls = call->sums->calls;
 
     if (calls > 1)
-        SAY(a,
+        muc_report_advise(
+            a->report,
             "The tokens are fed in %llu calls of at most %u, and each reads all weights: a larger "
             "GB (gb, rows) would need fewer calls.",
             (unsigned long long)calls, call->program->meta->rows);
@@ -264,18 +265,17 @@ static void say_energy(const advice *a)
         if (parts[i].fj > parts[most].fj)
             most = i;
     if (whole)
-        SAY(a, "%s %.0f %% of the energy: %s.", parts[most].part, percent(parts[most].fj, whole),
-            parts[most].remedy);
+        muc_report_advise(a->report, "%s %.0f %% of the energy: %s.", parts[most].part,
+                          percent(parts[most].fj, whole), parts[most].remedy);
 }
 
 muc_status muc_program_advise(muc_context *ctx, const muc_advised_call *call, muc_report *report)
 {
-    static const muc_report_column columns[] = { { "advice", NULL, NULL }, { NULL, NULL, NULL } };
     advice a = { .ctx = ctx, .call = call, .report = report };
     change_id said;
 
     MUC_TRY(add_what_if(&a));
-    muc_report_begin_columns(report, "what_to_change", columns);
+    muc_report_begin_advice(report);
     said = say_bottleneck(&a);
     say_others(&a, said);
     say_bytes(&a);

@@ -7,7 +7,7 @@
 #include "targets/uthinker/clock/buffer_use.h"
 #include "targets/uthinker/clock/clock_work.h"
 
-enum { LANES = MUC_CLOCK_PARTS, MOST_POINTS = 96, CALL = 0, LAYER = 1, TIMELINES };
+enum { LANES = MUC_CLOCK_PARTS, CALL = 0, LAYER = 1, TIMELINES };
 
 typedef struct drawing {
     muc_context *ctx;
@@ -126,72 +126,45 @@ static muc_status draw_timelines(drawing *d)
 
 /* ---- roofline ---- */
 
-typedef struct roof_points {
-    double x[MOST_POINTS], y[MOST_POINTS]; /* MACs a byte, MACs a second */
-    const char *labels[MOST_POINTS];
-    size_t count;
-} roof_points;
-
-static void add_point(roof_points *points, const char *label, uint64_t macs, uint64_t bytes,
-                      uint64_t ps)
+/* The time that passes at the CPU, or that an engine works for the stage while the CPU is at
+ * another, whichever is longer: nothing is faster than its roof. */
+static double stage_ps(const muc_clock_cell *cell)
 {
-    if (macs == 0 || bytes == 0 || ps == 0 || points->count == MOST_POINTS)
-        return;
-    points->x[points->count] = (double)macs / (double)bytes;
-    points->y[points->count] = (double)macs / ((double)ps * 1e-12);
-    points->labels[points->count++] = label;
+    uint64_t longest = cell->ps;
+
+    for (unsigned part = 0; part < MUC_CLOCK_PARTS; part++)
+        longest = cell->work_ps[part] > longest ? cell->work_ps[part] : longest;
+    return (double)longest;
 }
 
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* from half the least to twice the most that any point has, with the ridge between them */
-static size_t make_roof(const muc_uthinker_machine *machine, const roof_points *points, double x[3],
-                        double y[3])
-{
-    const muc_uthinker_time *time = &machine->costs.time;
-    double peak = 1e3 * machine->tile_k * machine->tile_n * time->acc_khz;
-    double bytes = 1e6 * time->dram_mbs, least = peak / bytes, most = least;
-
-    for (size_t i = 0; i < points->count; i++) {
-        least = smaller(least, points->x[i]);
-        most = -smaller(-most, -points->x[i]);
-    }
-    x[0] = least / 2;
-    x[1] = peak / bytes;
-    x[2] = most * 2;
-    for (unsigned i = 0; i < 3; i++)
-        y[i] = smaller(peak, bytes * x[i]);
-    return 3;
-}
-
-static void draw_roofline(drawing *d)
+static muc_status draw_roofline(drawing *d)
 {
     const muc_clock_account *account = d->call->account;
+    const muc_uthinker_machine *machine = d->call->machine;
     const muc_clock_sums *sums = d->call->sums;
-    roof_points stages = { .count = 0 }, whole = { .count = 0 };
-    double x[3], y[3];
+    muc_roofline_figure figure = {
+        .x_name = "MACs for each byte of DRAM",
+        .y_name = "MACs/s",
+        .roof_name = "roofs: DRAM, then array",
+        .layer_name = "stages",
+        .whole = { "the whole call", (double)sums->macs, (double)sums->dram_bytes,
+                   (double)sums->ps * 1e-12 },
+        .count = account->stage_count,
+        .peak_macs = 1e3 * machine->tile_k * machine->tile_n * machine->costs.time.acc_khz,
+        .peak_bytes = 1e6 * machine->costs.time.dram_mbs,
+    };
+    muc_roof_point *stages;
 
+    MUC_TRY(MUC_ARENA_NEW(d->ctx, d->arena, account->stage_count + (size_t)1, &stages));
     for (uint32_t i = 0; i < account->stage_count; i++) {
         const muc_clock_cell cell = muc_clock_stage_sum(account, i);
 
-        add_point(&stages, account->stages[i], cell.macs, cell.dram_bytes, cell.ps);
+        stages[i] = (muc_roof_point){ account->stages[i], (double)cell.macs,
+                                      (double)cell.dram_bytes, stage_ps(&cell) * 1e-12 };
     }
-    add_point(&whole, "the whole call", sums->macs, sums->dram_bytes, sums->ps);
-    {
-        const muc_plot_line lines[] = {
-            { "roofs: DRAM, then array", x, y, make_roof(d->call->machine, &stages, x, y), NULL },
-            { "stages", stages.x, stages.y, stages.count, stages.labels },
-            { "the whole call", whole.x, whole.y, whole.count, whole.labels },
-        };
-        const muc_plot_figure figure = { "roofline",       "MACs for each byte of DRAM",
-                                         "MACs/s",         lines,
-                                         MUC_COUNT(lines), true };
-
-        muc_report_add_plot(d->report, &figure);
-    }
+    figure.layers = stages;
+    muc_report_add_roofline(d->report, &figure);
+    return MUC_OK;
 }
 
 muc_status muc_program_draw(muc_context *ctx, muc_arena *arena, const muc_advised_call *call,
@@ -199,7 +172,7 @@ muc_status muc_program_draw(muc_context *ctx, muc_arena *arena, const muc_advise
 {
     drawing d = { .ctx = ctx, .arena = arena, .call = call, .report = report };
 
-    draw_roofline(&d);
+    MUC_TRY(draw_roofline(&d));
     MUC_TRY(draw_timelines(&d));
     return muc_buffer_use_report(d.buffers, report);
 }

@@ -1,5 +1,6 @@
 /* report_program.c - what a program's calls take on a machine: the clock of SPEC.md section 9. */
 #include "base/file.h"
+#include "report/answers.h"
 #include "targets/target.h"
 #include "targets/uthinker/clock/account_report.h"
 #include "targets/uthinker/clock/clock_report.h"
@@ -119,6 +120,57 @@ static muc_status add_facts(program_report *r, const char *path, const muc_advis
     return MUC_OK;
 }
 
+/* ---- answers ---- */
+
+static void add_memories(program_report *r)
+{
+    const mur_meta *meta = r->program.meta;
+    const muc_memory_use uses[] = {
+        { "program", "flash", r->program_bytes, r->machine.flash_bytes },
+        { "caches and logits", "DRAM", (uint64_t)meta->kv_bytes + meta->io_bytes,
+          r->machine.dram_bytes },
+    };
+
+    muc_report_begin_memories(r->report);
+    for (size_t i = 0; i < MUC_COUNT(uses); i++)
+        muc_report_add_memory_use(r->report, &uses[i]);
+    muc_report_end(r->report);
+}
+
+static muc_status answer_speed(program_report *r, muc_arena *arena, const muc_advised_call *call)
+{
+    const muc_clock_sums *sums = call->sums;
+    const muc_clock_energy energy = muc_clock_energy_of(&r->machine, sums);
+    double seconds = (double)sums->ps * 1e-12;
+    const char *answer, *energy_words = "", *detail;
+
+    MUC_TRY(
+        muc_arena_format(r->ctx, arena, &answer, "%.4g tokens/s", (double)sums->tokens / seconds));
+    if (r->machine.costs.has_energy)
+        MUC_TRY(
+            muc_arena_format(r->ctx, arena, &energy_words, ", %.3g mJ a token",
+                             (double)muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens));
+    MUC_TRY(muc_arena_format(
+        r->ctx, arena, &detail, "On %s: %.4g ms for %u token%s at position %u%s.", r->machine.name,
+        1e3 * seconds, call->tokens, call->tokens == 1 ? "" : "s", call->position, energy_words));
+    muc_report_answer_speed(r->report, answer, detail);
+    return MUC_OK;
+}
+
+/* of the tables that are there by now */
+static muc_status add_answers(program_report *r, muc_arena *arena, const muc_advised_call *call)
+{
+    add_memories(r);
+    muc_report_begin_answers(r->report);
+    muc_report_answer_fit(r->report);
+    MUC_TRY(answer_speed(r, arena, call));
+    muc_report_answer_costs(r->report);
+    muc_report_end(r->report);
+    return muc_program_advise(r->ctx, call, r->report);
+}
+
+/* ---- all of it ---- */
+
 static muc_status check_call(program_report *r, const char *path, uint32_t position,
                              uint32_t tokens)
 {
@@ -155,7 +207,7 @@ static muc_status make_report(program_report *r, const char *path, muc_arena *ar
     muc_clock_add_account(r->report, &r->machine, &sums, &account);
     MUC_TRY(muc_program_draw(r->ctx, arena, &call, r->report));
     MUC_TRY(add_calls(r));
-    MUC_TRY(muc_program_advise(r->ctx, &call, r->report));
+    MUC_TRY(add_answers(r, arena, &call));
     if (options->trace)
         MUC_TRY(muc_program_trace(r->ctx, arena, &call, path, options->trace));
     return muc_report_status(r->ctx, r->report);

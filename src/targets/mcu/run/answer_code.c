@@ -1,0 +1,472 @@
+/* answer_code.c - whether generated C fits, how fast it is, and what would help, in words. */
+#include "targets/mcu/run/answer_code.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/answers.h"
+#include "report/figures.h"
+#include "targets/mcu/compile/mcu.h"
+
+/* shares that are worth a sentence */
+static const double worth_saying = 0.1, nearly_full = 0.8;
+
+typedef struct answering {
+    muc_context *ctx;
+    muc_arena *arena;
+    const json_t *json, *steps;
+    muc_report *report;
+} answering;
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+static uint64_t count_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static double number_of(const answering *a, const char *path)
+{
+    double value;
+
+    return muc_report_number(a->report, path, &value) ? value : 0;
+}
+
+static bool speaks(const answering *a)
+{
+    return json_object_get(a->json, "language_model") != NULL;
+}
+
+static uint64_t macs_of(const json_t *steps)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        sum += count_of(json_array_get(steps, i), "macs");
+    return sum;
+}
+
+/* products of steps whose results have the type, such as "i8 " */
+static uint64_t macs_of_type(const json_t *steps, const char *type)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const json_t *step = json_array_get(steps, i);
+
+        if (strncmp(text_of(step, "shape"), type, strlen(type)) == 0)
+            sum += count_of(step, "macs");
+    }
+    return sum;
+}
+
+static bool find_core(const answering *a, muc_mcu_core *out)
+{
+    for (unsigned core = 0; core < MUC_MCU_CORE_COUNT; core++)
+        if (strcmp(muc_mcu_core_get((muc_mcu_core)core)->name, text_of(a->json, "core")) == 0) {
+            *out = (muc_mcu_core)core;
+            return true;
+        }
+    return false;
+}
+
+/* ---- speed ---- */
+
+static muc_status answer_modelled(answering *a, double ms)
+{
+    const char *answer, *detail;
+
+    if (speaks(a))
+        MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.3g tokens/s", 1e3 / ms));
+    else
+        MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.4g ms a run", ms));
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &detail,
+                             "Modelled for %s at %" PRIu64 " MHz: %.0f cycles, %.0f instructions.",
+                             text_of(a->json, "machine"), count_of(a->json, "clock_mhz"),
+                             number_of(a, "modelled_cycles"), number_of(a, "instructions")));
+    muc_report_answer_speed(a->report, answer, detail);
+    return MUC_OK;
+}
+
+static bool is_int8(const answering *a)
+{
+    uint64_t macs = macs_of(a->steps);
+
+    return macs && macs == macs_of_type(a->steps, "i8 ") && !speaks(a) &&
+           !json_object_get(a->json, "tile_memory");
+}
+
+/* before a board has counted anything: by the cycles of other networks on the core */
+static muc_status answer_guessed(answering *a)
+{
+    uint64_t macs = macs_of(a->steps), clock = count_of(a->json, "clock_mhz");
+    double least = 0, most = 0;
+    muc_mcu_core core;
+    const char *answer;
+
+    if (is_int8(a) && clock && find_core(a, &core))
+        muc_mcu_guess_ms(core, (double)macs, (double)clock, &least, &most);
+    if (!(most > 0)) {
+        muc_report_answer_speed(a->report, "",
+                                "--qemu BOARD counts instructions, and --cycles models the time.");
+        return MUC_OK;
+    }
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.3g to %.3g ms a run", least, most));
+    muc_report_answer_speed(a->report, answer,
+                            "By the cycles that int8 networks take on this core; --qemu BOARD "
+                            "--cycles models this one's.");
+    return MUC_OK;
+}
+
+static muc_status answer_speed(answering *a)
+{
+    double ms = number_of(a, "modelled_ms"), instructions = number_of(a, "instructions");
+    const char *answer;
+
+    if (ms > 0)
+        return answer_modelled(a, ms);
+    if (!(instructions > 0))
+        return answer_guessed(a);
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.4g million instructions a %s",
+                             instructions / 1e6, speaks(a) ? "token" : "run"));
+    muc_report_answer_speed(a->report, answer, "--cycles models their time, too.");
+    return MUC_OK;
+}
+
+/* ---- what to change: memory ---- */
+
+/* the buffers of a step, the largest first, as many as a sentence has room for */
+static void add_fullest(const answering *a, uint32_t step, muc_text *text)
+{
+    const json_t *buffers = json_object_get(a->json, "buffers");
+    uint64_t below = UINT64_MAX;
+
+    for (unsigned shown = 0; shown < 3; shown++) {
+        const json_t *largest = NULL;
+
+        for (size_t i = 0; i < json_array_size(buffers); i++) {
+            const json_t *item = json_array_get(buffers, i);
+            uint64_t bytes = count_of(item, "bytes");
+            bool lives = json_is_true(json_object_get(item, "persistent")) ||
+                         (count_of(item, "first") <= step && count_of(item, "last") >= step);
+
+            if (lives && bytes && bytes < below && (!largest || bytes > count_of(largest, "bytes")))
+                largest = item;
+        }
+        if (!largest)
+            return;
+        below = count_of(largest, "bytes");
+        muc_text_add(text, "%s'%s' with %" PRIu64, shown ? ", " : "",
+                     *text_of(largest, "tensor") ? text_of(largest, "tensor")
+                                                 : text_of(largest, "name"),
+                     below);
+    }
+}
+
+static uint32_t fullest_step(const json_t *steps)
+{
+    uint32_t fullest = 0;
+
+    for (size_t i = 0; i < json_array_size(steps); i++)
+        if (count_of(json_array_get(steps, i), "arena") >
+            count_of(json_array_get(steps, fullest), "arena"))
+            fullest = (uint32_t)i;
+    return fullest;
+}
+
+static void advise_arena(answering *a, const json_t *memory)
+{
+    uint64_t bytes = count_of(memory, "bytes"), limit = count_of(memory, "limit");
+    uint64_t bound = count_of(a->json, "arena_bound");
+    uint32_t step = fullest_step(a->steps);
+    muc_text largest = { 0 };
+
+    if (!json_array_size(a->steps) || (double)bytes < nearly_full * (double)limit || limit == 0)
+        return;
+    add_fullest(a, step, &largest);
+    muc_report_advise(
+        a->report, "The arena is fullest in step '%s'; the largest of it are %s. %s%s",
+        text_of(json_array_get(a->steps, step), "name"), largest.data ? largest.data : "nothing",
+        bytes > bound ? "Another plan may need less, but no less than its bound. "
+                      : "No plan of these steps needs less. ",
+        speaks(a)                             ? "A smaller --ctx-size has smaller caches."
+        : json_object_get(a->json, "patches") ? ""
+                                              : "--patch least runs the first steps "
+                                                "patch by patch.");
+    muc_text_free(&largest);
+}
+
+/* constants and, if a board's image was measured, code */
+static uint64_t flash_of(const answering *a)
+{
+    uint64_t constants = count_of(a->json, "constant_bytes");
+    uint64_t image = (uint64_t)number_of(a, "flash_bytes");
+
+    return image > constants ? image : constants;
+}
+
+static bool has_room(const answering *a, const muc_mcu_machine *machine)
+{
+    return muc_mcu_memory_for(machine, MUC_MCU_WEIGHTS)->bytes >= flash_of(a) &&
+           muc_mcu_memory_for(machine, MUC_MCU_ARENA)->bytes >= count_of(a->json, "arena_bytes");
+}
+
+/* the known machine with the least flash of those that have room; NULL: none has */
+static muc_status find_larger(answering *a, const char **out)
+{
+    const muc_target_machine *known;
+    uint32_t least = UINT32_MAX;
+
+    *out = NULL;
+    for (size_t i = 0; (known = muc_machine_at_mcu(i)); i++) {
+        muc_mcu_machine machine;
+        uint32_t flash;
+
+        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known->name, &machine));
+        flash = muc_mcu_memory_for(&machine, MUC_MCU_WEIGHTS)->bytes;
+        if (flash < least && has_room(a, &machine)) {
+            least = flash;
+            *out = known->name;
+        }
+    }
+    return MUC_OK;
+}
+
+/* code and constants, which only a board's image tells */
+static muc_status advise_flash(answering *a, const json_t *memory)
+{
+    uint64_t limit = count_of(memory, "limit"), constants = count_of(memory, "bytes");
+    uint64_t flash = flash_of(a);
+    const char *larger;
+
+    if (limit == 0 || flash <= limit)
+        return MUC_OK;
+    MUC_TRY(find_larger(a, &larger));
+    muc_report_advise(a->report,
+                      "%s lacks %" PRIu64 " bytes: %" PRIu64 " are constants, %" PRIu64
+                      " code. %s%s%s",
+                      text_of(memory, "memory"), flash - limit, constants, flash - constants,
+                      speaks(a) ? "Fewer --bits of weights, or a larger machine: "
+                                : "--quant int8, if it is float32, or a larger machine: ",
+                      larger ? larger : "none that muc knows has as much",
+                      larger ? " has room (muc fit tells all)." : ".");
+    return MUC_OK;
+}
+
+static muc_status advise_memories(answering *a)
+{
+    const json_t *memories = json_object_get(a->json, "memories");
+
+    for (size_t i = 0; i < json_array_size(memories); i++) {
+        const json_t *memory = json_array_get(memories, i);
+
+        if (strcmp(text_of(memory, "use"), "arena") == 0)
+            advise_arena(a, memory);
+        else if (strcmp(text_of(memory, "use"), "constants") == 0)
+            MUC_TRY(advise_flash(a, memory));
+    }
+    return MUC_OK;
+}
+
+/* ---- what to change: time ---- */
+
+static void advise_floats(answering *a)
+{
+    uint64_t macs = macs_of(a->steps), floats = macs_of_type(a->steps, "f32 ");
+
+    if (!speaks(a) && macs && (double)floats >= worth_saying * (double)macs)
+        muc_report_advise(a->report,
+                          "%.0f %% of the products are those of float32: with --quant int8 "
+                          "constants take a quarter of the bytes, and products are integers.",
+                          100 * (double)floats / (double)macs);
+}
+
+static void advise_touches(answering *a)
+{
+    double cycles = number_of(a, "modelled_cycles"), touch = number_of(a, "touch_cycles");
+
+    if (touch > worth_saying * cycles)
+        muc_report_advise(a->report,
+                          "Waiting for code and constants that are read for the first time takes "
+                          "%.0f %% of the time; memory that answers at once would save it.",
+                          100 * touch / cycles);
+}
+
+/* int8 products by plain C, though the core has an instruction set for them */
+static void advise_kernels(answering *a)
+{
+    uint64_t macs = macs_of(a->steps);
+    muc_mcu_core core;
+
+    if (!find_core(a, &core) || muc_mcu_core_get(core)->isa == MUC_MCU_ISA_NONE)
+        return;
+    for (size_t i = 0; i < json_array_size(a->steps); i++) {
+        const json_t *step = json_array_get(a->steps, i);
+        double share = macs ? (double)count_of(step, "macs") / (double)macs : 0;
+
+        if (share >= worth_saying && strncmp(text_of(step, "function"), "mur_ref_", 8) == 0 &&
+            strncmp(text_of(step, "shape"), "i8 ", 3) == 0)
+            muc_report_advise(a->report,
+                              "'%s' has %.0f %% of the products, and no kernel of %s takes it: it "
+                              "runs as plain C.",
+                              text_of(step, "name"), 100 * share, text_of(a->json, "core"));
+    }
+}
+
+/* Layers that take more cycles for a product than the network does on average, by what they would
+ * save if they took no more. */
+static void advise_slow_layers(answering *a, const uint64_t *cycles)
+{
+    double mean = number_of(a, "cycles_per_mac"), all = number_of(a, "modelled_cycles");
+
+    for (size_t i = 0; cycles && mean > 0 && i < json_array_size(a->steps); i++) {
+        const json_t *step = json_array_get(a->steps, i);
+        double macs = (double)count_of(step, "macs"), saved = (double)cycles[i] - macs * mean;
+
+        if (saved < worth_saying / 2 * all)
+            continue;
+        if (macs > 0)
+            muc_report_advise(a->report,
+                              "'%s' takes %.3g cycles for a product, the network %.3g: at that "
+                              "rate %.0f %% of the time would be saved.",
+                              text_of(step, "name"), (double)cycles[i] / macs, mean,
+                              100 * saved / all);
+        else
+            muc_report_advise(a->report, "'%s' takes %.0f %% of the time and has no products.",
+                              text_of(step, "name"), 100 * saved / all);
+    }
+}
+
+/* the known machine with room that is surest to be faster than this one */
+static muc_status advise_machine(answering *a)
+{
+    double macs = (double)macs_of(a->steps), fastest = number_of(a, "modelled_ms"), least, most;
+    double fastest_least = 0;
+    const muc_target_machine *known;
+    const char *name = NULL;
+    muc_mcu_core core;
+
+    if (!is_int8(a) || !find_core(a, &core) || count_of(a->json, "clock_mhz") == 0)
+        return MUC_OK;
+    if (!(fastest > 0))
+        muc_mcu_guess_ms(core, macs, (double)count_of(a->json, "clock_mhz"), &fastest, &most);
+    for (size_t i = 0; (known = muc_machine_at_mcu(i)); i++) {
+        muc_mcu_machine machine;
+
+        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known->name, &machine));
+        if (machine.clock_mhz == 0 || machine.has_dma || !has_room(a, &machine))
+            continue;
+        muc_mcu_guess_ms(machine.core, macs, machine.clock_mhz, &least, &most);
+        if (!(most > 0) || most >= fastest)
+            continue;
+        fastest = most;
+        fastest_least = least;
+        name = known->name;
+    }
+    if (name)
+        muc_report_advise(a->report,
+                          "Of the machines that muc knows and that have room, %s is the fastest: "
+                          "about %.3g to %.3g ms a run (muc fit tells all).",
+                          name, fastest_least, fastest);
+    return MUC_OK;
+}
+
+muc_status muc_code_answer(muc_context *ctx, muc_arena *arena, const muc_code_folder *folder,
+                           const uint64_t *cycles, muc_report *report)
+{
+    answering a = { ctx, arena, folder->json, json_object_get(folder->json, "steps"), report };
+
+    muc_report_begin_answers(report);
+    muc_report_answer_fit(report);
+    MUC_TRY(answer_speed(&a));
+    muc_report_answer_costs(report);
+    muc_report_end(report);
+    muc_report_begin_advice(report);
+    MUC_TRY(advise_memories(&a));
+    advise_floats(&a);
+    advise_touches(&a);
+    advise_kernels(&a);
+    advise_slow_layers(&a, cycles);
+    MUC_TRY(advise_machine(&a));
+    muc_report_end(report);
+    return MUC_OK;
+}
+
+/* ---- roofline ---- */
+
+/* int8 products that one core makes in a cycle at most: SMLAD makes two (Armv7E-M ARM), a VMLADAV
+ * of 16 bytes takes two cycles on Cortex-M55 and M85 (their TRMs), a product and its sum are two
+ * instructions elsewhere; 0: not known */
+static double peak_macs(muc_mcu_isa isa)
+{
+    switch (isa) {
+    case MUC_MCU_ISA_DSP:
+        return 2;
+    case MUC_MCU_ISA_MVE:
+        return 8;
+    case MUC_MCU_ISA_NONE:
+    case MUC_MCU_ISA_RV:
+        return 0.5;
+    case MUC_MCU_ISA_HOST:
+    case MUC_MCU_ISA_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* bytes a cycle of the faster of the memories */
+static double peak_bytes(const json_t *memories)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < json_array_size(memories); i++) {
+        uint64_t cycles = count_of(json_array_get(memories, i), "cycles_per_kb");
+
+        if (cycles && 1024.0 / (double)cycles > most)
+            most = 1024.0 / (double)cycles;
+    }
+    return most;
+}
+
+muc_status muc_code_draw_roofline(muc_context *ctx, muc_arena *arena, const muc_code_folder *folder,
+                                  const uint64_t *cycles, muc_report *report)
+{
+    answering a = { ctx, arena, folder->json, json_object_get(folder->json, "steps"), report };
+    muc_roofline_figure figure = { .x_name = "MACs for each byte that a layer reads or writes",
+                                   .y_name = "MACs/cycle",
+                                   .roof_name = "roofs: memory, then products",
+                                   .layer_name = "layers",
+                                   .whole = { .name = "the whole network" },
+                                   .count = json_array_size(a.steps),
+                                   .peak_bytes = peak_bytes(json_object_get(a.json, "memories")) };
+    muc_roof_point *points;
+    muc_mcu_core core;
+
+    if (macs_of(a.steps) != macs_of_type(a.steps, "i8 ") || !find_core(&a, &core))
+        return MUC_OK;
+    figure.peak_macs = peak_macs(muc_mcu_core_get(core)->isa);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, figure.count + 1, &points));
+    for (size_t i = 0; i < figure.count; i++) {
+        const json_t *step = json_array_get(a.steps, i);
+
+        points[i] =
+            (muc_roof_point){ text_of(step, "name"), (double)count_of(step, "macs"),
+                              (double)count_of(step, "constants") + (double)count_of(step, "read") +
+                                  (double)count_of(step, "written"),
+                              (double)cycles[i] };
+        figure.whole.macs += points[i].macs;
+        figure.whole.bytes += points[i].bytes;
+        figure.whole.time += points[i].time;
+    }
+    figure.layers = points;
+    muc_report_add_roofline(report, &figure);
+    return MUC_OK;
+}
