@@ -52,8 +52,9 @@ static void a_page_escapes_what_it_is_given(void **state)
     page = page_of(report);
     has(page, "<title>a &lt;b&gt; &amp; &quot;c&quot;</title>");
     has(page, "<td>&lt;script&gt;\\x01&amp;&quot;</td>");
-    CHECK_EQ(count_of(page, "<script"), 0);
-    CHECK_EQ(count_of(page, "http"), 0);
+    CHECK_EQ(count_of(page, "<script"), 1); /* the page's own */
+    CHECK_EQ(count_of(page, "http:"), 0);
+    CHECK_EQ(count_of(page, "https:"), 0);
     free(page);
 }
 
@@ -345,7 +346,7 @@ static void narrow_bars_are_joined_to_paler_ones(void **state)
     muc_timeline_finish(timeline, report);
     page = page_of(report);
     CHECK(strlen(page) < 20000);
-    has(page, "<rect x=\"100\" y=\"30.0\" width=\"500\" height=\"24\" fill=\"#a6cee3\" "
+    has(page, "<rect x=\"100\" y=\"30.0\" width=\"500\" height=\"24\" class=\"f0\" "
               "fill-opacity=\"0.6\"><title>read</title>");
     has(page, "<rect x=\"600\" y=\"30.0\" width=\"500\"");
     free(page);

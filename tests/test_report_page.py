@@ -3,6 +3,7 @@
 
     tests/test_report_page.py MUC
 """
+import base64
 import json
 import pathlib
 import re
@@ -13,22 +14,57 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MUC = pathlib.Path(sys.argv[1]).resolve()
-# added to a copy of the page; the page itself has no script
+# added to a copy of the page: what stands where
 MEASURE = """<script>
 function box(e) { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }
 const out = { pictures: [] };
+for (const button of document.querySelectorAll('.tools button')) if (button.textContent === 'unfold') button.click();
 for (const svg of document.querySelectorAll('svg')) {
-    const groups = [...svg.querySelectorAll('g')].map(g => ({
+    const groups = [...svg.querySelectorAll('g:not(.folded):not(.handle):has(> rect)')].map(g => ({
         rect: box(g.querySelector('rect')), title: g.querySelector('title').textContent,
         texts: [...g.querySelectorAll('text')].map(box) }));
-    out.pictures.push({ frame: box(svg), groups, texts: [...svg.querySelectorAll('text')].map(box),
-        arrows: [...svg.querySelectorAll('path.arrow')].map(p => {
+    out.pictures.push({ frame: box(svg), groups, texts: [...svg.querySelectorAll('text')].filter(t => !t.closest('.folded')).map(box),
+        arrows: [...svg.querySelectorAll('path.arrow')].filter(p => !p.closest('.folded')).map(p => {
             const n = p.getTotalLength(), a = p.getPointAtLength(0), b = p.getPointAtLength(n);
             const f = box(svg); return [f[0] + a.x, f[1] + a.y, f[0] + b.x, f[1] + b.y]; }) });
 }
-out.rows = document.querySelectorAll('#layers + div tbody tr').length;
+out.rows = document.querySelectorAll('#layers tbody tr').length;
 out.beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 out.loads = performance.getEntriesByType('resource').length;
+document.body.innerHTML = '<pre id="measured">' + btoa(unescape(encodeURIComponent(JSON.stringify(out)))) + '</pre>';
+</script>"""
+
+
+# added to a copy of the page: it clicks, and writes down what stands there then
+CLICK = """<script>
+const column = (table, name) => [...table.tHead.rows[0].cells].findIndex(cell => cell.firstChild?.textContent === name);
+const cells = (table, name) => [...table.tBodies[0].rows].map(row => row.cells[column(table, name)].textContent);
+const sort = (table, name) => { table.tHead.rows[0].cells[column(table, name)].click(); return cells(table, name); };
+const press = (picture, word) => [...picture.previousElementSibling.children].find(button => button.textContent === word).click();
+const paper = () => getComputedStyle(document.body).backgroundColor;
+const seen = n => [...n.querySelectorAll('.node')].filter(box => box.getClientRects().length).length;
+const table = document.querySelector('#layers table'), graph = document.querySelector('.node').closest('.picture');
+const svg = graph.querySelector('svg'), out = { before: cells(table, 'macs') };
+out.down = sort(table, 'macs');
+out.up = sort(table, 'macs');
+out.names = sort(table, 'name');
+out.bars = sort(document.querySelector('#time table'), 'share');
+out.papers = [paper()];
+document.querySelector('#dark').click();
+out.papers.push(paper());
+document.querySelector('#dark').click();
+out.papers.push(paper());
+press(graph, 'unfold');
+out.open = [seen(graph), svg.viewBox.baseVal.height];
+press(graph, 'fold');
+out.folded = [seen(graph), svg.viewBox.baseVal.height, graph.querySelectorAll('.block').length];
+graph.querySelector('.folded').dispatchEvent(new Event('click'));
+out.one = seen(graph);
+graph.querySelector('.handle').dispatchEvent(new Event('click'));
+out.again = seen(graph);
+const width = +svg.getAttribute('width');
+press(graph, '+');
+out.zoomed = +svg.getAttribute('width') / width;
 document.body.innerHTML = '<pre id="measured">' + btoa(unescape(encodeURIComponent(JSON.stringify(out)))) + '</pre>';
 </script>"""
 
@@ -42,11 +78,9 @@ def overlap(a, b):
     return min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1
 
 
-def measure(browser, page, folder, width=1400):
-    import base64
-
+def measure(browser, page, folder, width=1400, script=MEASURE):
     path = folder / "measured.html"
-    path.write_text(page.read_text().replace("</body>", MEASURE + "</body>"))
+    path.write_text(page.read_text().replace("</body>", script + "</body>"))
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},1000", f"--user-data-dir={folder}/profile",
                            "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
     found = re.search(r'id="measured">([^<]+)<', done.stdout)
@@ -107,7 +141,7 @@ def check_page(folder):
 
 
 def check_chip_page(folder):
-    """The chip's page: both memories, and a graph of x, conv, sigmoid (host), pool, linear, softmax (host)."""
+    """The chip's page: a roofline, both memories, and a graph of x, conv, sigmoid (host), pool, linear, softmax (host)."""
     browser = find_browser()
     if not browser:
         return "# SKIP no Chromium: scripts/setup test installs it"
@@ -119,9 +153,9 @@ def check_chip_page(folder):
     measured = measure(browser, page, folder)
     assert measured["loads"] == 0, "the page loads something"
     assert measured["rows"] == len(description["layers"]) == 3
-    assert len(measured["pictures"]) == 3
-    check_memory(measured["pictures"][0], description["buffers"])
-    check_graph(measured["pictures"][2], 1, [
+    assert len(measured["pictures"]) == 4
+    check_memory(measured["pictures"][1], description["buffers"])
+    check_graph(measured["pictures"][3], 1, [
         {"name": name, "from": [before], "inputs": []}
         for name, before in (("c", "x"), ("host step 1", "c"), ("p", "host step 1"), ("l", "p"), ("host step 2", "l"))])
     assert [layer["from"] for layer in description["layers"]] == [["x"], ["s"], ["p"]]
@@ -138,8 +172,8 @@ def check_program_page(folder):
     subprocess.run([MUC, "compile", ROOT / "models/rescue", "-o", program], check=True, capture_output=True)
     subprocess.run([MUC, "report", program, "--position", "100", "-o", page], check=True, capture_output=True)
     text = page.read_text()
-    assert "<script" not in text and "http" not in text and len(text) < 1000000, len(text)
-    assert "prefers-color-scheme:dark" in text and text.rindex("what to change") < text.index("is the bottleneck")
+    assert "http:" not in text and "https:" not in text and len(text) < 1000000, len(text)
+    assert text.index("How fast is it?") < text.index("is the bottleneck") < text.index("<nav>"), "the first screen"
     for width in (390, 1400):
         measured = measure(browser, page, folder, width)
         assert measured["loads"] == 0, "the page loads something"
@@ -162,9 +196,38 @@ def check_program_page(folder):
     return f"# {len(text)} bytes"
 
 
+def check_clicks(folder):
+    """Tables sort, blocks fold, pictures zoom, the switch changes the colours; the script is small and loads nothing."""
+    browser = find_browser()
+    if not browser:
+        return "# SKIP no Chromium: scripts/setup test installs it"
+    code, page = folder / "code", folder / "page.html"
+    subprocess.run([MUC, "compile", ROOT / "models/rescue", "--target", "mcu", "-o", code], check=True, capture_output=True)
+    subprocess.run([MUC, "report", code, "-o", page], check=True, capture_output=True)
+    script = re.findall(r"<script>(.*?)</script>", page.read_text(), re.S)
+    assert len(script) == 1 and len(script[0]) <= 100_000, [len(one) for one in script]
+    assert "default-src 'none'" in page.read_text()
+    told = measure(browser, page, folder, script=CLICK)
+    steps = json.loads((code / "rescue.json").read_text())["steps"]
+    number = lambda text: float(text.replace(",", "").replace(" %", ""))
+    macs = [step["macs"] for step in steps]
+    assert [number(one) for one in told["before"]] == macs
+    assert [number(one) for one in told["down"]] == sorted(macs, reverse=True) and [number(one) for one in told["up"]] == sorted(macs)
+    assert told["names"] == sorted(step["name"] for step in steps), told["names"]
+    shares = [number(one) for one in told["bars"]]
+    assert shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < 0.1 * len(shares), shares
+    light, dark, again = told["papers"]
+    assert light == again != dark, told["papers"]
+    boxes = 1 + len(steps)
+    left, height, blocks = told["folded"]
+    assert told["open"][0] == boxes and blocks == 8 and left < boxes / 2 and height < told["open"][1] / 2, told
+    assert left < told["one"] < boxes and told["again"] == left and 1.3 < told["zoomed"] < 1.5, told
+    return f"# {len(script[0])} bytes of script"
+
+
 def main():
     checks = ((check_page, "the page of a report"), (check_chip_page, "the page of the CNN chip's report"),
-              (check_program_page, "the page of a program's report"))
+              (check_program_page, "the page of a program's report"), (check_clicks, "a page that is clicked"))
     failed = 0
     print(f"1..{len(checks)}")
     for number, (check, name) in enumerate(checks, 1):

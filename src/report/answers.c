@@ -123,28 +123,33 @@ void muc_memory_add_words(muc_text *text, const muc_memory_sum *sum)
     }
 }
 
-void muc_report_answer_fit(muc_report *report)
+const char *muc_report_fit_words(const json_t *root, muc_text *detail)
 {
-    const json_t *rows = json_object_get(report->open[0], "memory");
+    const json_t *rows = json_object_get(root, "memory");
     bool fits = true, is_known = false;
-    muc_text detail = { 0 };
+    size_t begin = detail->size;
     muc_memory_sum sum;
 
-    if (json_array_size(rows) == 0)
-        return;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         if (!muc_memory_sum_at(rows, i, &sum))
             continue;
         fits = fits && (sum.limit == 0 || sum.bytes <= sum.limit);
         is_known = is_known || sum.limit;
-        muc_text_add(&detail, "%s%s: ", detail.size ? "; " : "", sum.name);
-        muc_memory_add_words(&detail, &sum);
+        muc_text_add(detail, "%s%s: ", detail->size > begin ? "; " : "", sum.name);
+        muc_memory_add_words(detail, &sum);
     }
-    answer_with(report, MUC_QUESTION_FIT,
-                !fits      ? "No"
-                : is_known ? "Yes"
-                           : "No limit is known",
-                &detail);
+    return !fits ? "No" : is_known ? "Yes" : "No limit is known";
+}
+
+void muc_report_answer_fit(muc_report *report)
+{
+    muc_text detail = { 0 };
+    const char *answer;
+
+    if (json_array_size(json_object_get(report->open[0], "memory")) == 0)
+        return;
+    answer = muc_report_fit_words(report->open[0], &detail);
+    answer_with(report, MUC_QUESTION_FIT, answer, &detail);
 }
 
 void muc_report_answer_costs(muc_report *report)
@@ -159,7 +164,7 @@ void muc_report_answer_costs(muc_report *report)
     count = muc_costs_largest(&costs, largest);
     for (size_t i = 0; i < count; i++) {
         const char *name = muc_costs_name(&costs, largest[i], 0);
-        int length = (int)muc_costs_heading(name);
+        int length = (int)muc_name_heading(name);
 
         muc_text_add(&answer, "%s%.*s %.3g %%", i ? ", " : "", length, name,
                      100 * muc_costs_time(&costs, largest[i]) / costs.total);

@@ -1,4 +1,4 @@
-/* answers.h - what a report says first: does it fit, how fast is it, where does the time go.
+/* answers.h - what a report says first: does it fit, how fast is it, what costs most.
  *
  * The answers are the table "answers" (question, answer, detail); in pages they stand at the top,
  * beside the sentences of "what_to_change". They come after the tables that they speak of.
@@ -10,7 +10,7 @@
 
 #define MUC_QUESTION_FIT "Does it fit?"
 #define MUC_QUESTION_SPEED "How fast is it?"
-#define MUC_QUESTION_COSTS "Where does the time go?"
+#define MUC_QUESTION_COSTS "What costs most?"
 #define MUC_QUESTION_CHANGE "What to change?"
 
 /* A memory of the table "memory". */
@@ -30,7 +30,7 @@ void muc_report_begin_answers(muc_report *report);
 void muc_report_answer_fit(muc_report *report);
 /* "How fast is it?" answer "": not known, and detail says how to know. */
 void muc_report_answer_speed(muc_report *report, const char *answer, const char *detail);
-/* "Where does the time go?", from the tables of costs.def; nothing without one. */
+/* "What costs most?", from the tables of costs.def; nothing without one. */
 void muc_report_answer_costs(muc_report *report);
 /* another question */
 void muc_report_answer(muc_report *report, const char *question, const char *answer,

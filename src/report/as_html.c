@@ -143,7 +143,7 @@ static void add_contents(muc_text *text, const muc_report *report)
 
     muc_text_add(text, "<nav>");
     if (muc_page_has_bars(report))
-        muc_text_add(text, "<a href=\"#time\">time by layer</a>\n");
+        muc_text_add(text, "<a href=\"#time\">cost by layer</a>\n");
     json_array_foreach(report->figures, index, value)
     {
         muc_text_add(text, "<a href=\"#figure%zu\">%s</a>\n", index,

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/tree.h"
+#include "report/answers.h"
+#include "report/costs.h"
+#include "report/memories.h"
+#include "report/svg.h"
 
 enum { MOST_SHOWN = 40 }; /* rows of a table in the text form */
 
@@ -89,12 +92,17 @@ static void compare_scalars(muc_report *out, const json_t *a, const json_t *b)
 
 /* ---- tables ---- */
 
-/* what a row is called: its texts before the first number, or that number */
-static void add_label(muc_text *text, const json_t *row)
+/* What a row is called: the layer's name where the table tells what layers cost, else its texts
+ * before the first number, or that number. costs: NULL for a table that does not. */
+static void add_label(muc_text *text, const json_t *row, const muc_costs *costs)
 {
-    const char *key;
+    const char *name = costs ? muc_costs_name(costs, row, 0) : NULL, *key;
     json_t *value;
 
+    if (name && *name) {
+        muc_text_add(text, "%.*s", (int)muc_name_heading(name), name);
+        return;
+    }
     json_object_foreach((json_t *)row, key, value)
     {
         if (json_is_number(value) && text->size == 0)
@@ -158,7 +166,8 @@ static void number_rows(table_rows *t)
                                    : 1;
 }
 
-static muc_status read_rows(muc_context *ctx, const json_t *table, table_rows *t)
+static muc_status read_rows(muc_context *ctx, const json_t *table, const muc_costs *costs,
+                            table_rows *t)
 {
     size_t index, most = json_array_size(table) + 1;
     json_t *row;
@@ -169,7 +178,7 @@ static muc_status read_rows(muc_context *ctx, const json_t *table, table_rows *t
     {
         muc_text label = { 0 };
 
-        add_label(&label, row);
+        add_label(&label, row, costs);
         muc_text_add(&label, "%s", "");
         MUC_TRY(muc_text_status(ctx, &label));
         t->rows[t->count++] = (table_row){ label.data, row, 0 };
@@ -178,17 +187,25 @@ static muc_status read_rows(muc_context *ctx, const json_t *table, table_rows *t
     return MUC_OK;
 }
 
+/* owned by the caller: the label, with a number where several rows have it */
+static muc_text label_of(const table_row *row)
+{
+    muc_text label = { 0 };
+
+    muc_text_add(&label, "%s", row->label);
+    if (row->number > 1)
+        muc_text_add(&label, " (%u)", row->number);
+    return label;
+}
+
 /* the numbers of a row that differ; returns how many */
 static size_t compare_row(muc_report *out, const table_row *a, const table_row *b)
 {
-    muc_text label = { 0 };
+    muc_text label = label_of(a);
     const char *key;
     json_t *value;
     size_t found = 0;
 
-    muc_text_add(&label, "%s", a->label);
-    if (a->number > 1)
-        muc_text_add(&label, " (%u)", a->number);
     json_object_foreach((json_t *)a->values, key, value)
     {
         const json_t *other = json_object_get(b->values, key);
@@ -202,15 +219,20 @@ static size_t compare_row(muc_report *out, const table_row *a, const table_row *
     return found;
 }
 
+static muc_status read_both(muc_context *ctx, const json_t *a, const json_t *b,
+                            const muc_costs *costs, table_rows *a_rows, table_rows *b_rows)
+{
+    MUC_TRY(read_rows(ctx, a, costs, a_rows));
+    return read_rows(ctx, b, costs, b_rows);
+}
+
 static muc_status compare_tables(muc_context *ctx, muc_report *out, const char *key,
-                                 const json_t *a, const json_t *b)
+                                 const json_t *a, const json_t *b, const muc_costs *costs)
 {
     table_rows a_rows = { 0 }, b_rows = { 0 };
     size_t found = 0;
-    muc_status status = read_rows(ctx, a, &a_rows);
+    muc_status status = read_both(ctx, a, b, costs, &a_rows, &b_rows);
 
-    if (status == MUC_OK)
-        status = read_rows(ctx, b, &b_rows);
     if (status == MUC_OK) {
         muc_report_begin_columns(out, key, columns);
         for (size_t i = 0; i < a_rows.count; i++) {
@@ -224,6 +246,53 @@ static muc_status compare_tables(muc_context *ctx, muc_report *out, const char *
             muc_report_mark_detail(out, key);
         if (found == 0)
             json_object_del(out->open[0], key);
+    }
+    free_rows(&a_rows);
+    free_rows(&b_rows);
+    return status;
+}
+
+static void add_cost(muc_report *out, const table_row *row, double a, double b)
+{
+    muc_text label = label_of(row);
+
+    muc_report_begin_row(out);
+    muc_report_add_text(out, "row", "%s", label.data ? label.data : "");
+    muc_report_add_real(out, "a", a);
+    muc_report_add_real(out, "b", b);
+    if (a > 0)
+        muc_report_add_real(out, "change", b / a - 1);
+    muc_report_end(out);
+    muc_text_free(&label);
+}
+
+/* What each layer of both costs, for the bars of the page: also those that do not differ. */
+static muc_status compare_costs(muc_context *ctx, muc_report *out, const muc_costs *a,
+                                const muc_costs *b)
+{
+    table_rows a_rows = { 0 }, b_rows = { 0 };
+    muc_status status = read_both(ctx, a->rows, b->rows, a, &a_rows, &b_rows);
+
+    if (status == MUC_OK) {
+        const muc_report_column costs[] = {
+            { "row", NULL, "the layer" },
+            { "a", a->unit, "of the first report" },
+            { "b", a->unit, "of the second report" },
+            { "change", NULL, "from a to b, as a share of a" },
+            { NULL, NULL, NULL },
+        };
+
+        muc_report_begin_columns(out, "time", costs);
+        muc_report_mark_detail(out, "time");
+        for (size_t i = 0; i < a_rows.count; i++) {
+            const table_row *row = &a_rows.rows[i], *like = find_row(&b_rows, row);
+
+            if (like)
+                add_cost(out, row, muc_costs_time(a, row->values), muc_costs_time(b, like->values));
+        }
+        muc_report_end(out);
+        if (json_array_size(json_object_get(out->open[0], "time")) == 0)
+            json_object_del(out->open[0], "time");
     }
     free_rows(&a_rows);
     free_rows(&b_rows);
@@ -291,16 +360,96 @@ static void add_sentences(muc_report *out, const json_t *a, const json_t *b)
     muc_report_begin_columns(out, "what_changed", sentences);
     say_total(out, a, b, "seconds", "seconds/long");
     say_total(out, a, b, "millijoules", "mJ/much energy");
+    say_total(out, a, b, "modelled_ms", "ms/long");
+    say_total(out, a, b, "cycles", "cycles/many cycles");
     say_total(out, a, b, "dram_bytes", "bytes of DRAM/many bytes of DRAM");
     say_total(out, a, b, "instructions", "instructions/many instructions");
     say_total(out, a, b, "arena_bytes", "bytes of arena/large an arena");
+    say_total(out, a, b, "flash_bytes", "bytes of flash/many bytes of flash");
     say_largest(out, "stages", "cycles");
     say_largest(out, "layers", "instructions");
+    say_largest(out, "layers", "modelled cycles");
     muc_report_end(out);
 }
 
+/* ---- answers ---- */
+
+static const struct {
+    const char *key, *unit;
+} speeds[] = {
+    { "seconds", "s" },
+    { "modelled_ms", "ms, modelled" },
+    { "cycles", "cycles" },
+    { "modelled_cycles", "cycles, modelled" },
+    { "instructions", "instructions" },
+};
+
+static muc_status answer_faster(muc_context *ctx, muc_report *out, const json_t *a, const json_t *b)
+{
+    muc_text answer = { 0 }, detail = { 0 };
+    muc_status status = MUC_OK;
+    size_t i = 0;
+
+    while (i < MUC_COUNT(speeds) &&
+           !has_change(json_object_get(a, speeds[i].key), json_object_get(b, speeds[i].key)))
+        i++;
+    if (i < MUC_COUNT(speeds)) {
+        double of_a = json_number_value(json_object_get(a, speeds[i].key));
+        double of_b = json_number_value(json_object_get(b, speeds[i].key));
+
+        muc_text_add(&detail, "a: %.5g, b: %.5g %s.", of_a, of_b, speeds[i].unit);
+        if (!(of_b > 0) || of_a == of_b)
+            muc_text_add(&answer, "Both alike");
+        else
+            muc_text_add(&answer, "%s, %.3g times as fast", of_b < of_a ? "b" : "a",
+                         of_b < of_a ? of_a / of_b : of_b / of_a);
+        status = muc_text_status(ctx, &answer);
+        if (status == MUC_OK)
+            status = muc_text_status(ctx, &detail);
+        if (status == MUC_OK)
+            muc_report_answer(out, "Which is faster?", answer.data, detail.data);
+    }
+    muc_text_free(&answer);
+    muc_text_free(&detail);
+    return status;
+}
+
+static muc_status answer_fits(muc_context *ctx, muc_report *out, const json_t *a, const json_t *b)
+{
+    muc_text answer = { 0 }, detail = { 0 };
+    muc_status status = MUC_OK;
+
+    if (json_array_size(json_object_get(a, "memory")) &&
+        json_array_size(json_object_get(b, "memory"))) {
+        const char *of_a, *of_b;
+
+        muc_text_add(&detail, "a: ");
+        of_a = muc_report_fit_words(a, &detail);
+        muc_text_add(&detail, ". b: ");
+        of_b = muc_report_fit_words(b, &detail);
+        muc_text_add(&detail, ".");
+        if (strcmp(of_a, of_b) == 0)
+            muc_text_add(&answer, "%s", of_a);
+        else
+            muc_text_add(&answer, "a: %s; b: %s", of_a, of_b);
+        status = muc_text_status(ctx, &answer);
+        if (status == MUC_OK)
+            status = muc_text_status(ctx, &detail);
+        if (status == MUC_OK)
+            muc_report_answer(out, MUC_QUESTION_FIT, answer.data, detail.data);
+    }
+    muc_text_free(&answer);
+    muc_text_free(&detail);
+    return status;
+}
+
+/* ---- all of it ---- */
+
 static muc_status compare(muc_context *ctx, muc_report *out, const json_t *a, const json_t *b)
 {
+    muc_costs of_a, of_b;
+    bool has_costs = muc_costs_find(a, &of_a) && muc_costs_find(b, &of_b) &&
+                     strcmp(of_a.table, of_b.table) == 0 && strcmp(of_a.time, of_b.time) == 0;
     const char *key;
     json_t *value;
 
@@ -310,10 +459,17 @@ static muc_status compare(muc_context *ctx, muc_report *out, const json_t *a, co
     json_object_foreach((json_t *)a, key, value)
     {
         const json_t *other = json_object_get(b, key);
+        bool tells_costs = has_costs && strcmp(key, of_a.table) == 0;
 
         if (json_is_array(value) && json_is_array(other))
-            MUC_TRY(compare_tables(ctx, out, key, value, other));
+            MUC_TRY(compare_tables(ctx, out, key, value, other, tells_costs ? &of_a : NULL));
     }
+    if (has_costs)
+        MUC_TRY(compare_costs(ctx, out, &of_a, &of_b));
+    muc_report_begin_answers(out);
+    MUC_TRY(answer_fits(ctx, out, a, b));
+    MUC_TRY(answer_faster(ctx, out, a, b));
+    muc_report_end(out);
     add_sentences(out, a, b);
     return muc_report_status(ctx, out);
 }

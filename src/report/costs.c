@@ -104,11 +104,6 @@ const char *muc_costs_name(const muc_costs *costs, const json_t *row, unsigned i
     return word_of(costs->names, i, key) ? text_of(row, key) : NULL;
 }
 
-size_t muc_costs_heading(const char *name)
-{
-    return strcspn(name, ";");
-}
-
 size_t muc_costs_largest(const muc_costs *costs, const json_t *out[MUC_COSTS_SHOWN])
 {
     size_t count = 0, index;

@@ -24,10 +24,6 @@ const char *muc_costs_engine(const muc_costs *costs, const json_t *row);
 /* The i-th of its names, NULL after the last; "" for one that is none. */
 const char *muc_costs_name(const muc_costs *costs, const json_t *row, unsigned i);
 
-/* The bytes of a name that a heading has: up to the ';' where TFLite joins the names of fused
- * layers. */
-size_t muc_costs_heading(const char *name);
-
 /* The rows that take longest, the longest first; gives how many. Equal ones come in their order. */
 size_t muc_costs_largest(const muc_costs *costs, const json_t *out[MUC_COSTS_SHOWN]);
 

@@ -95,7 +95,7 @@ static void draw_words(muc_text *text, double x, double y, const char *name, con
 
     muc_text_add(text, "<text x=\"%.1f\" y=\"%.1f\" class=\"middle\">", x,
                  y + (one_line ? 22 : 15));
-    muc_xml_add_cut(text, name, NAME_LETTERS);
+    muc_xml_add_name(text, name, NAME_LETTERS);
     muc_text_add(text, "</text>");
     if (one_line)
         return;

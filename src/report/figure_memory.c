@@ -101,7 +101,7 @@ static void draw_buffer(canvas *c, size_t index)
     if (height >= 11 && letters >= 3) {
         muc_text_add(&c->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"small\">", x + 3,
                      y + height / 2 + 3.5);
-        muc_xml_add_cut(&c->text, b->name, letters);
+        muc_xml_add_name(&c->text, b->name, letters);
         muc_text_add(&c->text, "</text>");
     }
     muc_text_add(&c->text, "</g>\n");

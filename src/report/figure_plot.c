@@ -15,6 +15,7 @@ enum {
     HEIGHT = 320,
     BELOW = 44,
     LEGEND = 16,
+    LABEL_LETTERS = 30,
     MOST_MARKS = 9
 };
 
@@ -139,7 +140,7 @@ static void draw_axes(plot *p, const muc_plot_figure *figure)
     muc_text_add(&p->text, "<text x=\"%d\" y=\"%d\" class=\"middle\">", LEFT + WIDTH / 2,
                  TOP + HEIGHT + 34);
     muc_xml_add(&p->text, figure->x_name);
-    muc_text_add(&p->text, "</text><text x=\"%d\" y=\"%d\" class=\"end\">", LEFT - 6, TOP - 9);
+    muc_text_add(&p->text, "</text><text x=\"2\" y=\"%d\">", TOP - 9);
     muc_xml_add(&p->text, figure->y_name);
     muc_text_add(&p->text, "</text>\n");
 }
@@ -214,7 +215,7 @@ static void draw_spot(plot *p, const muc_plot_line *line, const spot *s, double 
                      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"lead\"/>"
                      "<text x=\"%.1f\" y=\"%.1f\" class=\"small\">",
                      s->x, s->y, label_x, s->label, label_x + 3, s->label + 4);
-    muc_xml_add(&p->text, label);
+    muc_xml_add_name(&p->text, label, LABEL_LETTERS);
     muc_text_add(&p->text, "%s<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" class=\"%s\"><title>",
                  *label ? "</text>" : "", s->x, s->y, colour);
     muc_xml_add(&p->text, label);
@@ -233,7 +234,7 @@ static double label_column(const muc_plot_line *line, const spot *spots, size_t 
 
         if (letters > 0 && spots[i].x > right)
             right = spots[i].x;
-        longest = letters > longest ? letters : longest;
+        longest = letters > longest ? muc_min(letters, LABEL_LETTERS) : longest;
     }
     right += index % 2 ? ASIDE : 4 * ASIDE; /* those of two lines beside each other */
     return muc_min(right, LEFT + WIDTH - longest * CHARACTER);

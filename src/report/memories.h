@@ -16,4 +16,7 @@ bool muc_memory_sum_at(const json_t *rows, size_t i, muc_memory_sum *out);
 /* "8,640 of 327,680 bytes, 2.64 %", or by how many bytes it is too small. */
 void muc_memory_add_words(muc_text *text, const muc_memory_sum *sum);
 
+/* "Yes", "No" or "No limit is known", and into detail the words of each memory. */
+const char *muc_report_fit_words(const json_t *root, muc_text *detail);
+
 #endif

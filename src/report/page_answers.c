@@ -17,17 +17,6 @@ static const char *text_of(const json_t *row, const char *key)
     return text ? text : "";
 }
 
-/* a name without the names of what is fused into it */
-static void add_heading(muc_text *text, const char *name)
-{
-    muc_text heading = { 0 };
-
-    muc_text_add(&heading, "%.*s", (int)muc_costs_heading(name), name);
-    muc_xml_add(text, heading.data);
-    text->failed |= heading.failed;
-    muc_text_free(&heading);
-}
-
 static bool begins_with(const char *text, const char *word)
 {
     return strncmp(text, word, strlen(word)) == 0;
@@ -40,7 +29,7 @@ static void add_meter(muc_text *text, const char *name, const char *words, doubl
                       const char *colour)
 {
     muc_text_add(text, "<div class=\"meter\"><span><b>");
-    add_heading(text, name);
+    muc_xml_add_name(text, name, SIZE_MAX);
     muc_text_add(text, "</b><span class=\"quiet\">");
     muc_xml_add(text, words);
     muc_text_add(text,
@@ -62,6 +51,12 @@ static void add_memory_words(muc_text *words, const json_t *rows, const muc_memo
         muc_text_add(words, "%s%s", any ? " + " : ": ", text_of(row, "use"));
         any = true;
     }
+}
+
+/* not of a comparison, whose table has differences */
+static bool has_memories(const muc_report *report)
+{
+    return json_object_get(json_array_get(json_object_get(report->open[0], "memory"), 0), "bytes");
 }
 
 static void add_meters(muc_text *text, const muc_report *report)
@@ -96,8 +91,8 @@ static void add_largest(muc_text *text, const muc_report *report)
 
         muc_text_add(&words, "%.3g %%, %s", 100 * share, muc_costs_engine(&costs, largest[i]));
         if (macs && strcmp(costs.time, costs.macs) != 0)
-            muc_text_add(&words, ", %.3g %s a MAC",
-                         muc_costs_time(&costs, largest[i]) / (double)macs, costs.unit);
+            muc_text_add(&words, ", %.3g MACs for 100 %s",
+                         100 * (double)macs / muc_costs_time(&costs, largest[i]), costs.unit);
         add_meter(text, muc_costs_name(&costs, largest[i], 0), words.data ? words.data : "", share,
                   "f1");
         text->failed |= words.failed;
@@ -122,7 +117,7 @@ static void add_card(muc_text *text, const muc_report *report, const json_t *row
                                                                : "");
         muc_xml_add(text, answer);
         muc_text_add(text, "</p>\n");
-        if (strcmp(question, MUC_QUESTION_FIT) == 0 && json_object_get(report->open[0], "memory")) {
+        if (strcmp(question, MUC_QUESTION_FIT) == 0 && has_memories(report)) {
             add_meters(text, report);
         } else {
             muc_text_add(text, "<p>");
@@ -139,11 +134,12 @@ static void add_sentences(muc_text *text, const muc_report *report, const char *
 {
     const json_t *rows = json_object_get(report->open[0], table);
 
-    if (json_array_size(rows) == 0)
+    if (!rows)
         return;
     muc_text_add(text, "<article><h2>");
     muc_xml_add(text, question);
-    muc_text_add(text, "</h2>\n<ul>\n");
+    muc_text_add(text, json_array_size(rows) ? "</h2>\n<ul>\n"
+                                             : "</h2>\n<p>Nothing stands out.</p><ul>\n");
     for (size_t i = 0; i < json_array_size(rows) && i < MOST_ADVICE; i++) {
         muc_text_add(text, "<li>");
         muc_xml_add(text, text_of(json_array_get(rows, i), column));
@@ -189,8 +185,11 @@ static size_t engine_index(bars *b, const char *engine)
 
 static void add_bar(bars *b, double time, const char *colour)
 {
-    muc_text_add(b->text, "<span class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\"></i></span>",
-                 colour, b->largest > 0 ? 100 * time / b->largest : 0);
+    muc_text_add(b->text, "<span class=\"bar\">");
+    if (time > 0)
+        muc_text_add(b->text, "<i class=\"%s\" style=\"width:%.1f%%\"></i>", colour,
+                     100 * time / b->largest);
+    muc_text_add(b->text, "</span>");
 }
 
 static void add_number(muc_text *text, double value)
@@ -212,10 +211,10 @@ static void add_names(muc_text *text, const muc_costs *costs, const json_t *row)
     muc_text_add(text, second ? "\n" : "");
     muc_xml_add(text, second);
     muc_text_add(text, "\">");
-    add_heading(text, name);
+    muc_xml_add_name(text, name, SIZE_MAX);
     if (second && *second && strcmp(second, name) != 0) {
         muc_text_add(text, " <span class=\"quiet\">");
-        add_heading(text, second);
+        muc_xml_add_name(text, second, SIZE_MAX);
         muc_text_add(text, "</span>");
     }
     muc_text_add(text, "</td>");
@@ -240,13 +239,13 @@ static void add_layer(bars *b, const muc_costs *costs, const json_t *row)
     muc_text_add(b->text, "</tr>\n");
 }
 
-static void begin_bars(muc_text *text, size_t rows)
+static void begin_bars(muc_text *text, const char *title, size_t rows)
 {
     muc_text_add(text,
-                 "<section id=\"time\" class=\"bars\"><h2>time by layer</h2>\n"
+                 "<section id=\"time\" class=\"bars\"><h2>%s by layer</h2>\n"
                  "<div class=\"%s\"><table><thead><tr><th scope=\"col\">layer</th>"
                  "<th scope=\"col\" class=\"n\"></th>",
-                 rows > LONG ? "scroll" : "wide");
+                 title, rows > LONG ? "scroll" : "wide");
 }
 
 static void add_legend(const bars *b)
@@ -273,20 +272,24 @@ static void add_layers(bars *b, const muc_costs *costs)
 
         b->largest = time > b->largest ? time : b->largest;
     }
-    begin_bars(b->text, json_array_size(costs->rows));
+    begin_bars(b->text, costs->unit, json_array_size(costs->rows));
     muc_text_add(b->text,
                  "<th scope=\"col\" class=\"n\">%s</th><th scope=\"col\" class=\"n\">share</th>"
-                 "<th scope=\"col\">bound by</th><th scope=\"col\" class=\"n\">bytes</th>"
-                 "<th scope=\"col\" class=\"n\">MACs</th></tr></thead><tbody>\n",
+                 "<th scope=\"col\">",
                  costs->unit);
+    muc_report_print_key(b->text, costs->engine);
+    muc_text_add(b->text, "</th><th scope=\"col\" class=\"n\">bytes</th>"
+                          "<th scope=\"col\" class=\"n\">MACs</th></tr></thead><tbody>\n");
     json_array_foreach((json_t *)costs->rows, index, row)
     {
         add_layer(b, costs, row);
     }
 }
 
-static void add_pairs(bars *b, const json_t *rows)
+static void add_pairs(bars *b, const muc_report *report, const json_t *rows)
 {
+    muc_report_column columns[MUC_REPORT_MAX_COLUMNS];
+    size_t count = muc_report_columns(report, "time", columns);
     static const char *const keys[] = { "a", "b" };
     size_t index;
     json_t *row;
@@ -301,7 +304,8 @@ static void add_pairs(bars *b, const json_t *rows)
     }
     for (unsigned k = 0; k < 2; k++)
         engine_index(b, keys[k]);
-    begin_bars(b->text, json_array_size(rows));
+    begin_bars(b->text, count > 1 && columns[1].unit ? columns[1].unit : "cost",
+               json_array_size(rows));
     muc_text_add(b->text, "<th scope=\"col\" class=\"n\">a</th><th scope=\"col\" class=\"n\">b</th>"
                           "<th scope=\"col\" class=\"n\">change</th></tr></thead><tbody>\n");
     json_array_foreach((json_t *)rows, index, row)
@@ -341,7 +345,7 @@ void muc_page_add_bars(muc_text *text, const muc_report *report)
     muc_costs costs;
 
     if (json_array_size(pairs))
-        add_pairs(&b, pairs);
+        add_pairs(&b, report, pairs);
     else if (muc_costs_find(report->open[0], &costs))
         add_layers(&b, &costs);
     else

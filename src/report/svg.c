@@ -53,6 +53,34 @@ void muc_xml_add_cut(muc_text *text, const char *string, size_t most)
     muc_text_add(text, "…");
 }
 
+size_t muc_name_heading(const char *name)
+{
+    return strcspn(name, ";");
+}
+
+void muc_xml_add_name(muc_text *text, const char *string, size_t most)
+{
+    char piece[MUC_VISIBLE_BYTES];
+    muc_text heading = { 0 };
+    const char *at;
+    size_t count;
+
+    string = string ? string : "";
+    muc_text_add(&heading, "%.*s", (int)muc_name_heading(string), string);
+    at = heading.failed || !heading.data ? "" : heading.data;
+    count = characters_of(at);
+    if (count <= most || !strchr(at, '/')) {
+        muc_xml_add_cut(text, at, most);
+    } else {
+        for (; count >= most; count--)
+            at += muc_visible_character(at, piece);
+        muc_text_add(text, "…");
+        muc_xml_add(text, at);
+    }
+    text->failed |= heading.failed;
+    muc_text_free(&heading);
+}
+
 void muc_xml_add_count(muc_text *text, uint64_t value)
 {
     char digits[24];

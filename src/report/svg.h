@@ -10,6 +10,12 @@ void muc_xml_add(muc_text *text, const char *string);
 /* The first `most` characters of it, the last of them an ellipsis if there are more. */
 void muc_xml_add_cut(muc_text *text, const char *string, size_t most);
 
+/* The bytes of a layer's name that pictures show: up to the ';' where TFLite joins the names of
+ * what is fused. */
+size_t muc_name_heading(const char *name);
+/* That much of a name, at most `most` characters; of a path the end is kept: "…_1/Relu". */
+void muc_xml_add_name(muc_text *text, const char *string, size_t most);
+
 /* 8640 -> "8,640" */
 void muc_xml_add_count(muc_text *text, uint64_t value);
 

@@ -492,12 +492,12 @@ static void add_buffers(folder_report *r)
 {
     static const muc_report_column columns[] = {
         { "name", NULL, "the tensor, input or scratch memory" },
-        { "tensor", NULL, "what the network calls it" },
         { "bytes", "bytes", NULL },
         { "address", "bytes", "from the arena's beginning" },
         { "first", "step", "in which it lives" },
         { "last", "step", "in which it lives" },
         { "persistent", NULL, "kept from run to run" },
+        { "tensor", NULL, "what the network calls it" },
         { NULL, NULL, NULL },
     };
 
