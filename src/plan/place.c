@@ -380,13 +380,17 @@ static void add_largest(const muc_plan *plan, muc_text *text)
             shown[at] = buffer;
         count += count < SHOWN;
     }
-    for (size_t i = 0; i < count; i++)
-        muc_text_add(text, "%s'%s' with %llu", i ? ", " : "", shown[i]->name,
+    for (size_t i = 0; i < count; i++) {
+        const char *name = shown[i]->tensor ? shown[i]->tensor : shown[i]->name;
+
+        muc_text_add(text, "%s'%.*s' with %llu", i ? ", " : "", (int)strcspn(name, ";"), name,
                      (unsigned long long)shown[i]->bytes);
+    }
 }
 
 muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan)
 {
+    const char *step = plan->steps ? plan->steps[plan->full_step] : NULL;
     muc_text largest = { 0 };
     const char *help;
     muc_status status;
@@ -405,12 +409,14 @@ muc_status muc_plan_check(muc_context *ctx, const muc_plan *plan)
     add_largest(plan, &largest);
     status = muc_text_status(ctx, &largest);
     if (status == MUC_OK)
-        status = muc_fail(ctx, MUC_NOFIT, plan->source ? plan->source : "plan", MUC_NO_OFFSET,
-                          "%s needs %llu bytes, %llu more than it has; it is fullest in step %u, "
-                          "with %llu bytes, the largest of them %s; %s",
-                          plan->arena, (unsigned long long)plan->peak,
-                          (unsigned long long)(plan->peak - plan->capacity), plan->full_step,
-                          (unsigned long long)plan->live_bound, largest.data, help);
+        status =
+            muc_fail(ctx, MUC_NOFIT, plan->source ? plan->source : "plan", MUC_NO_OFFSET,
+                     "%s needs %llu bytes, %llu more than it has; it is fullest in step %u%s%s%s, "
+                     "with %llu bytes, the largest of them %s; %s",
+                     plan->arena, (unsigned long long)plan->peak,
+                     (unsigned long long)(plan->peak - plan->capacity), plan->full_step,
+                     step ? " (" : "", step ? step : "", step ? ")" : "",
+                     (unsigned long long)plan->live_bound, largest.data, help);
     muc_text_free(&largest);
     return status;
 }

@@ -17,6 +17,7 @@
 
 typedef struct muc_plan_buffer {
     const char *name;     /* borrowed */
+    const char *tensor;   /* what the source calls it, up to a ';', for messages; NULL: name */
     uint64_t bytes;       /* 0: takes no room */
     uint32_t first, last; /* steps, first <= last */
     uint64_t address;     /* result: a multiple of the plan's alignment unless anchored */
@@ -39,10 +40,11 @@ typedef enum muc_plan_stage {
 } muc_plan_stage;
 
 typedef struct muc_plan {
-    const char *arena;  /* its name, for messages: a memory level, a hardware buffer */
-    const char *source; /* what messages are about: a model, a network; NULL: not told */
-    uint64_t capacity;  /* bytes of the arena */
-    uint64_t alignment; /* a power of two */
+    const char *arena;        /* its name, for messages: a memory level, a hardware buffer */
+    const char *source;       /* what messages are about: a model, a network; NULL: not told */
+    uint64_t capacity;        /* bytes of the arena */
+    uint64_t alignment;       /* a power of two */
+    const char *const *steps; /* their names, for messages; NULL: numbers alone */
     muc_plan_buffer *buffers;
     size_t count;
     uint64_t peak;        /* result: bytes used, each buffer rounded up to the alignment */

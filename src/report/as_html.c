@@ -5,7 +5,7 @@
 #include "base/locale.h"
 #include "report/page_answers.h"
 #include "report/svg.h"
-#include "page_text.h" /* page/ */
+#include <page_text.h> /* made by the build of page/ */
 
 static void add_key(muc_text *text, const char *key)
 {

@@ -141,7 +141,11 @@ static void add_sentences(muc_text *text, const muc_report *report, const char *
     muc_text_add(text, json_array_size(rows) ? "</h2>\n<ul>\n"
                                              : "</h2>\n<p>Nothing stands out.</p><ul>\n");
     for (size_t i = 0; i < json_array_size(rows) && i < MOST_ADVICE; i++) {
-        muc_text_add(text, "<li>");
+        const char *machine = text_of(json_array_get(rows, i), "machine");
+
+        muc_text_add(text, *machine ? "<li><b>" : "<li>");
+        muc_xml_add(text, machine);
+        muc_text_add(text, *machine ? "</b>: " : "");
         muc_xml_add(text, text_of(json_array_get(rows, i), column));
         muc_text_add(text, "</li>\n");
     }
@@ -158,6 +162,7 @@ void muc_page_add_answers(muc_text *text, const muc_report *report)
     for (size_t i = 0; i < json_array_size(rows); i++)
         add_card(text, report, json_array_get(rows, i));
     add_sentences(text, report, "what_to_change", "advice", MUC_QUESTION_CHANGE);
+    add_sentences(text, report, "why_not", "reason", "Why not, and what would do?");
     add_sentences(text, report, "what_changed", "sentence", "What changed?");
     muc_text_add(text, "</section>\n");
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/locale.h"
-#include "report/report_builder.h"
+#include "report/answers.h"
 
 typedef struct fit_job {
     muc_context *ctx;
@@ -13,6 +13,10 @@ typedef struct fit_job {
     muc_report *report;
     uint32_t done, machines; /* for progress */
     uint32_t rows, fitting;
+    struct {
+        const char *machine, *weights;
+        muc_target_need need;
+    } last_fit, fastest; /* of those that fit; fastest by its most ms */
     struct advice {
         const char *target, *machine, *weights, *text;
         struct advice *next;
@@ -101,6 +105,17 @@ static muc_status measure(fit_job *job, const muc_target *target,
     return status;
 }
 
+static void keep_fit(fit_job *job, const char *machine, const char *weights,
+                     const muc_target_need *need)
+{
+    job->fitting++;
+    job->last_fit.machine = machine;
+    job->last_fit.weights = weights;
+    job->last_fit.need = *need;
+    if (need->ms_most > 0 && (!job->fastest.machine || need->ms_most < job->fastest.need.ms_most))
+        job->fastest = job->last_fit;
+}
+
 static muc_status add_row(fit_job *job, const muc_target *target, const char *machine,
                           const char *weights, const muc_int8_guess *int8)
 {
@@ -129,7 +144,8 @@ static muc_status add_row(fit_job *job, const muc_target *target, const char *ma
     add_figures(job->report, &need);
     muc_report_end(job->report);
     job->rows++;
-    job->fitting += status == MUC_OK;
+    if (status == MUC_OK)
+        keep_fit(job, machine, weights, &need);
     return status == MUC_OK ? MUC_OK : keep_advice(job, target->name, machine, weights);
 }
 
@@ -194,6 +210,60 @@ static void add_advice(const fit_job *job)
     muc_report_end(job->report);
 }
 
+/* ---- answers ---- */
+
+static muc_status answer_fit(fit_job *job, bool is_one)
+{
+    bool is_split =
+        job->rows > job->machines; /* a machine has a row for each way to store weights */
+    const char *answer = job->fitting ? "Yes" : "No", *detail;
+
+    if (!is_one || (job->fitting && job->fitting < job->rows))
+        MUC_TRY(muc_arena_format(job->ctx, &job->arena, &answer, "%u of %u %s", job->fitting,
+                                 job->rows, is_split ? "combinations" : "machines"));
+    if (is_one && job->fitting == 0)
+        detail = "Without --machine, muc fit tells the machines that it fits.";
+    else if (is_split)
+        detail = "A combination is a machine with weights of float32 or int8.";
+    else
+        detail = "The table of machines has the bytes that each needs and has.";
+    muc_report_answer(job->report, MUC_QUESTION_FIT, answer, detail);
+    return MUC_OK;
+}
+
+static muc_status answer_speed(fit_job *job)
+{
+    const muc_target_need *need = &job->fastest.need;
+    const char *weights = job->fastest.weights, *answer, *detail;
+
+    if (!job->fastest.machine) {
+        muc_report_answer_speed(job->report, "",
+                                "No model of time has one of the machines that it fits.");
+        return MUC_OK;
+    }
+    if (need->ms_least < need->ms_most)
+        MUC_TRY(muc_arena_format(job->ctx, &job->arena, &answer, "%.3g to %.3g ms", need->ms_least,
+                                 need->ms_most));
+    else
+        MUC_TRY(muc_arena_format(job->ctx, &job->arena, &answer, "%.3g ms", need->ms_most));
+    MUC_TRY(muc_arena_format(job->ctx, &job->arena, &detail,
+                             "A run or a token on %s%s%s, the fastest that it fits; modelled.",
+                             job->fastest.machine, weights ? ", with weights of " : "",
+                             weights ? weights : ""));
+    muc_report_answer_speed(job->report, answer, detail);
+    return MUC_OK;
+}
+
+static muc_status add_answers(fit_job *job, bool is_one)
+{
+    muc_report_begin_answers(job->report);
+    MUC_TRY(answer_fit(job, is_one));
+    if (job->fitting)
+        MUC_TRY(answer_speed(job));
+    muc_report_end(job->report);
+    return MUC_OK;
+}
+
 static uint32_t count_machines(const muc_model *model)
 {
     const muc_target *target;
@@ -215,6 +285,7 @@ static muc_status fit(fit_job *job, const muc_compile_options *options)
     muc_report_add_text(job->report, "file", "%s", job->model->path);
     MUC_TRY(add_machines(job, named, options->machine));
     add_advice(job);
+    MUC_TRY(add_answers(job, options->machine));
     MUC_TRY(muc_report_status(job->ctx, job->report));
     if (job->fitting)
         return MUC_OK;

@@ -358,28 +358,17 @@ static void add_memories(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, "\n  ],\n");
 }
 
-/* what the network calls the tensor of a buffer, whose name the plan borrowed; NULL: nothing */
-static const char *tensor_of(const muc_mcu_program *program, const muc_plan_buffer *buffer)
-{
-    for (uint32_t i = 0; i < program->value_count; i++)
-        if (program->values[i].name == buffer->name)
-            return program->values[i].tensor ? program->values[i].tensor->name : NULL;
-    return NULL;
-}
-
-static void add_buffers(const muc_mcu_program *program, const char *key, const muc_plan *plan,
-                        muc_text *text)
+static void add_buffers(const char *key, const muc_plan *plan, muc_text *text)
 {
     muc_text_add(text, "  \"%s\": [", key);
     for (size_t i = 0; i < plan->count; i++) {
         const muc_plan_buffer *buffer = &plan->buffers[i];
-        const char *tensor = tensor_of(program, buffer);
 
         muc_text_add(text, "%s\n    { ", i ? "," : "");
         add_key(text, "name", buffer->name);
-        if (tensor && strcmp(tensor, buffer->name) != 0) {
+        if (buffer->tensor && strcmp(buffer->tensor, buffer->name) != 0) {
             muc_text_add(text, ", ");
-            add_key(text, "tensor", tensor);
+            add_key(text, "tensor", buffer->tensor);
         }
         muc_text_add(text,
                      ", \"bytes\": %" PRIu64 ", \"address\": %" PRIu64 ", \"first\": %" PRIu32
@@ -457,9 +446,9 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     add_memories(program, text);
     add_steps(program, text);
     if (program->tiles.count) {
-        add_buffers(program, "tile_buffers", &program->tiles, text);
+        add_buffers("tile_buffers", &program->tiles, text);
         muc_text_add(text, ",\n");
     }
-    add_buffers(program, "buffers", &program->plan, text);
+    add_buffers("buffers", &program->plan, text);
     muc_text_add(text, "\n}\n");
 }

@@ -131,6 +131,7 @@ static void list_buffers(const muc_mcu_program *program, uint32_t *buffer_of,
         if (in_arena(value))
             buffers[(*count)++] = (muc_plan_buffer){
                 .name = value->name,
+                .tensor = value->tensor ? value->tensor->name : NULL,
                 .bytes = value->bytes,
                 .first = value->first,
                 .last = value->last,
@@ -292,6 +293,7 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
     muc_plan *plan = &program->plan;
     bool with_constants = memory == muc_mcu_memory_for(program->machine, MUC_MCU_WEIGHTS);
     uint64_t constants = with_constants ? muc_mcu_constant_bytes(program) : 0;
+    const char **steps;
     uint32_t *buffer_of;
 
     find_lifetimes(program);
@@ -302,6 +304,10 @@ muc_status muc_mcu_plan_memory(muc_context *ctx, muc_mcu_program *program)
         .capacity = memory->bytes ? memory->bytes - constants : UINT32_MAX,
         .alignment = MUC_MCU_ALIGNMENT,
     };
+    MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->step_count + (size_t)1, &steps));
+    for (uint32_t i = 0; i < program->step_count; i++)
+        steps[i] = program->steps[i].name;
+    plan->steps = steps;
     MUC_TRY(MUC_ARENA_NEW(ctx, &program->arena, program->value_count, &plan->buffers));
     list_buffers(program, buffer_of, plan->buffers, &plan->count);
     MUC_TRY(find_placement(ctx, program, buffer_of));

@@ -12,6 +12,12 @@
 /* shares that are worth a sentence */
 static const double worth_saying = 0.1, nearly_full = 0.8;
 
+static const char *const known_machines[] = {
+#define MUC_MCU_MACHINE(id, name, meaning) name,
+#include "targets/mcu/machines/mcu_machines.def"
+#undef MUC_MCU_MACHINE
+};
+
 typedef struct answering {
     muc_context *ctx;
     muc_arena *arena;
@@ -222,19 +228,18 @@ static bool has_room(const answering *a, const muc_mcu_machine *machine)
 /* the known machine with the least flash of those that have room; NULL: none has */
 static muc_status find_larger(answering *a, const char **out)
 {
-    const muc_target_machine *known;
     uint32_t least = UINT32_MAX;
 
     *out = NULL;
-    for (size_t i = 0; (known = muc_machine_at_mcu(i)); i++) {
+    for (size_t i = 0; i < MUC_COUNT(known_machines); i++) {
         muc_mcu_machine machine;
         uint32_t flash;
 
-        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known->name, &machine));
+        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known_machines[i], &machine));
         flash = muc_mcu_memory_for(&machine, MUC_MCU_WEIGHTS)->bytes;
         if (flash < least && has_room(a, &machine)) {
             least = flash;
-            *out = known->name;
+            *out = known_machines[i];
         }
     }
     return MUC_OK;
@@ -350,7 +355,6 @@ static muc_status advise_machine(answering *a)
 {
     double macs = (double)macs_of(a->steps), fastest = number_of(a, "modelled_ms"), least, most;
     double fastest_least = 0;
-    const muc_target_machine *known;
     const char *name = NULL;
     muc_mcu_core core;
 
@@ -358,10 +362,10 @@ static muc_status advise_machine(answering *a)
         return MUC_OK;
     if (!(fastest > 0))
         muc_mcu_guess_ms(core, macs, (double)count_of(a->json, "clock_mhz"), &fastest, &most);
-    for (size_t i = 0; (known = muc_machine_at_mcu(i)); i++) {
+    for (size_t i = 0; i < MUC_COUNT(known_machines); i++) {
         muc_mcu_machine machine;
 
-        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known->name, &machine));
+        MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known_machines[i], &machine));
         if (machine.clock_mhz == 0 || machine.has_dma || !has_room(a, &machine))
             continue;
         muc_mcu_guess_ms(machine.core, macs, machine.clock_mhz, &least, &most);
@@ -369,7 +373,7 @@ static muc_status advise_machine(answering *a)
             continue;
         fastest = most;
         fastest_least = least;
-        name = known->name;
+        name = known_machines[i];
     }
     if (name)
         muc_report_advise(a->report,
