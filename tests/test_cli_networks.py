@@ -85,6 +85,10 @@ def test_report_is_text_json_csv_or_a_page():
     steps = json.loads((code / "rescue.json").read_text())["steps"]
     assert [row["name"] for row in report["layers"]] == [step["name"] for step in steps]
     assert report["macs"] == sum(step["macs"] for step in steps)
+    answers = {row["question"]: row for row in report["answers"]}
+    assert answers["Does it fit?"]["answer"] == "No limit is known", answers
+    largest = max(report["layers"], key=lambda row: row["macs"])
+    assert answers["What costs most?"]["answer"].startswith(f"{largest['name']} {100 * largest['macs'] / report['macs']:.3g} %"), answers
     rows = muc("report", code, "--format", "csv")[0].splitlines()
     assert rows[0].startswith("name,function,") and len(rows) == 1 + len(steps), rows[:2]
     has(muc("report", code, "--format", "csv", "--table", "buffers")[0].splitlines()[0], "name,bytes,address")

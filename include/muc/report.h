@@ -24,8 +24,8 @@ muc_status muc_report_as_json(muc_context *ctx, const muc_report *report, char *
  * lines ended by \n); malloc'ed. MUC_USAGE, naming the tables, if there is none of this name. */
 muc_status muc_report_as_csv(muc_context *ctx, const muc_report *report, const char *table,
                              char **out);
-/* A page of HTML with everything, pictures too, that needs no script, style or picture from
- * elsewhere; malloc'ed. */
+/* A page of HTML with everything, pictures too, that loads nothing from elsewhere. Its script sorts
+ * tables, folds graphs and zooms; without it all is there. malloc'ed. */
 muc_status muc_report_as_html(muc_context *ctx, const muc_report *report, const char *title,
                               char **out);
 

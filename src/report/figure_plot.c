@@ -9,7 +9,7 @@
 
 enum {
     LEFT = 72,
-    RIGHT = 20,
+    RIGHT = 32,
     TOP = 20,
     WIDTH = 720,
     HEIGHT = 320,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/answers.h"
 #include "report/figures.h"
 
 enum { MOST_LABELS = 24, MOST_SHOWN = 40 };
@@ -13,12 +14,12 @@ enum { MOST_LABELS = 24, MOST_SHOWN = 40 };
 typedef enum goal { SPEED, ENERGY, BUFFERS, PERPLEXITY, GOALS } goal;
 
 static const struct {
-    const char *key, *words;
+    const char *key, *words, *question;
 } goals[GOALS] = {
-    [SPEED] = { "tokens_per_second", "tokens/s" },
-    [ENERGY] = { "millijoules_per_token", "mJ a token" },
-    [BUFFERS] = { "buffer_bytes", "bytes of buffers" },
-    [PERPLEXITY] = { "perplexity", "perplexity" },
+    [SPEED] = { "tokens_per_second", "tokens/s", "What is fastest?" },
+    [ENERGY] = { "millijoules_per_token", "mJ a token", "What takes least energy?" },
+    [BUFFERS] = { "buffer_bytes", "bytes of buffers", "What has the smallest buffers?" },
+    [PERPLEXITY] = { "perplexity", "perplexity", "What is most accurate?" },
 };
 
 /* a point that was measured; values are costs: the speed is negative */
@@ -167,8 +168,8 @@ static void add_tables(const sweep_points *p, const bool *on_front)
 
 /* ---- pictures ---- */
 
-/* the values of the lists that have several */
-static muc_status make_label(const sweep_points *p, uint32_t point, const char **out)
+/* the values of the lists that have several, with the lists' keys or without */
+static muc_status make_label(const sweep_points *p, uint32_t point, bool has_keys, const char **out)
 {
     const muc_sweep_file *file = p->work->file;
     muc_text text = { 0 };
@@ -179,7 +180,12 @@ static muc_status make_label(const sweep_points *p, uint32_t point, const char *
         const char *name = strrchr(value, '/');
 
         if (file->axes[i].count > 1)
-            muc_text_add(&text, "%s%s", text.size ? " " : "", name && name[1] ? name + 1 : value);
+            muc_text_add(&text, "%s%s%s%s",
+                         !text.size ? ""
+                         : has_keys ? ", "
+                                    : " ",
+                         has_keys ? file->axes[i].key : "", has_keys ? " " : "",
+                         name && name[1] ? name + 1 : value);
     }
     muc_text_add(&text, "%s", "");
     status = muc_text_status(p->work->ctx, &text);
@@ -217,7 +223,7 @@ static muc_status draw_goal(const sweep_points *p, goal g, size_t *front)
         front_x[size - 1 - i] = x[front[i]];
         front_y[size - 1 - i] = y[front[i]];
         if (i < MOST_LABELS)
-            MUC_TRY(make_label(p, p->candidates[front[i]].point, &labels[front[i]]));
+            MUC_TRY(make_label(p, p->candidates[front[i]].point, false, &labels[front[i]]));
     }
     lines[0].x = front_x;
     lines[0].y = front_y;
@@ -227,6 +233,42 @@ static muc_status draw_goal(const sweep_points *p, goal g, size_t *front)
     MUC_TRY(muc_arena_format(ctx, arena, &figure.title, "%s over %s", goals[SPEED].words,
                              goals[g].words));
     muc_report_add_plot(p->report, &figure);
+    return MUC_OK;
+}
+
+/* ---- answers ---- */
+
+static muc_status answer_goal(const sweep_points *p, goal g)
+{
+    muc_context *ctx = p->work->ctx;
+    muc_arena *arena = p->work->arena;
+    const candidate *best = &p->candidates[0];
+    const char *answer, *label;
+
+    for (size_t i = 1; i < p->count; i++)
+        if (p->candidates[i].cost[g] < best->cost[g])
+            best = &p->candidates[i];
+    MUC_TRY(muc_arena_format(ctx, arena, &answer, "%.7g %s", best->cost[g] * (g == SPEED ? -1 : 1),
+                             goals[g].words));
+    MUC_TRY(make_label(p, best->point, true, &label));
+    muc_report_answer(p->report, goals[g].question, answer, label);
+    return MUC_OK;
+}
+
+/* the best point of each goal, by the values of its lists */
+static muc_status add_answers(const sweep_points *p, uint32_t there, uint32_t refused)
+{
+    const char *answer;
+
+    muc_report_begin_answers(p->report);
+    MUC_TRY(muc_arena_format(p->work->ctx, p->work->arena, &answer, "%u of %u combinations",
+                             there - refused, there));
+    muc_report_answer(p->report, MUC_QUESTION_FIT, answer,
+                      refused ? "The table says of each of the others why not." : "");
+    for (unsigned g = SPEED; g < GOALS; g++)
+        if (p->count && p->has[g])
+            MUC_TRY(answer_goal(p, (goal)g));
+    muc_report_end(p->report);
     return MUC_OK;
 }
 
@@ -254,6 +296,7 @@ muc_status muc_sweep_report(const muc_sweep_work *work, muc_report *report)
     muc_report_add_count(report, "refused", refused);
     muc_report_add_count(report, "on_front", size);
     add_tables(&p, on_front);
+    MUC_TRY(add_answers(&p, there, refused));
     for (unsigned g = ENERGY; g < GOALS; g++)
         if (p.has[g])
             MUC_TRY(draw_goal(&p, (goal)g, front));
