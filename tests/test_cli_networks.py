@@ -86,7 +86,7 @@ def test_report_is_text_json_csv_or_a_page():
     assert [row["name"] for row in report["layers"]] == [step["name"] for step in steps]
     assert report["macs"] == sum(step["macs"] for step in steps)
     answers = {row["question"]: row for row in report["answers"]}
-    assert answers["Does it fit?"]["answer"] == "No limit is known", answers
+    assert answers["Does it fit?"]["answer"] == "Yes", answers
     largest = max(report["layers"], key=lambda row: row["macs"])
     assert answers["What costs most?"]["answer"].startswith(f"{largest['name']} {100 * largest['macs'] / report['macs']:.3g} %"), answers
     rows = muc("report", code, "--format", "csv")[0].splitlines()
@@ -135,6 +135,26 @@ def test_a_description_that_was_edited_is_reported_within_bounds():
     description.update({"steps": 3, "buffers": {}, "memories": "no"})
     path.write_text(json.dumps(description))
     muc("report", code, "--format", "html")
+
+
+def test_what_does_not_fit_says_by_how_much_and_what_would_do():
+    code = WORK / "tight"
+    shutil.copytree(compiled_code(), code)
+    path = code / "rescue.json"
+    description = json.loads(path.read_text())
+    arena, constants = description["memories"]
+    arena.update({"memory": "sram", "limit": arena["bytes"] + 1})
+    constants.update({"memory": "flash", "limit": constants["bytes"] - 1234})
+    path.write_text(json.dumps(description))
+    report = json.loads(muc("report", code, "--json")[0])
+    answer, = [row for row in report["answers"] if row["question"] == "Does it fit?"]
+    assert answer["answer"] == "No" and "1,234 too many" in answer["detail"], answer
+    advice = [row["advice"] for row in report["what_to_change"]]
+    full = max(description["steps"], key=lambda step: step["arena"])
+    has(advice[0], f"fullest in step '{full['name']}'", "'layers.0.k_cache' with 16384", "--ctx-size")
+    has(advice[1], f"flash lacks 1234 bytes: {constants['bytes']} are constants", " has room")
+    page = muc("report", code, "--format", "html")[0]
+    assert page.index("1,234 too many") < page.index("<nav>") and 'class="over"' in page
 
 
 def test_a_language_models_code_is_held_against_its_checkpoint_token_by_token():

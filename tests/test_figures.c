@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "report/answers.h"
 #include "report/figures.h"
 #include "report/layered.h"
 
@@ -122,6 +123,83 @@ static void a_table_that_is_not_there_is_named(void **state)
                         "report: there is no table 'buffers'; expected layers");
     muc_error_clear(ctx);
     muc_report_free(report);
+}
+
+/* ---- answers ---- */
+
+static void add_layer(muc_report *report, const char *name, uint64_t cycles)
+{
+    muc_report_begin_row(report);
+    muc_report_add_text(report, "stage", "%s", name);
+    muc_report_add_count(report, "cycles", cycles);
+    muc_report_add_text(report, "longest", "%s", cycles > 10 ? "DMA" : "C<U");
+    muc_report_add_count(report, "dram_bytes", 4096);
+    muc_report_add_count(report, "macs", 2 * cycles);
+    muc_report_end(report);
+}
+
+static muc_report *new_answers(void)
+{
+    static const muc_memory_use uses[] = {
+        { "constants", "flash", 1000, 1500 },
+        { "code", "flash", 700, 1500 },
+        { "arena", "sram", 500, 1000 },
+    };
+    muc_report *report = new_report();
+
+    muc_report_begin_table(report, "stages");
+    add_layer(report, "a", 10);
+    add_layer(report, "b<;fused", 60);
+    add_layer(report, "c", 20);
+    add_layer(report, "d", 10);
+    muc_report_end(report);
+    muc_report_begin_memories(report);
+    for (size_t i = 0; i < 3; i++)
+        muc_report_add_memory_use(report, &uses[i]);
+    muc_report_end(report);
+    muc_report_begin_answers(report);
+    muc_report_answer_fit(report);
+    muc_report_answer_costs(report);
+    muc_report_end(report);
+    muc_report_begin_advice(report);
+    muc_report_advise(report, "%d <i> of it", 3);
+    muc_report_end(report);
+    return report;
+}
+
+static void answers_follow_from_the_tables(void **state)
+{
+    muc_report *report = new_answers();
+    char *text;
+
+    (void)state;
+    CHECK_OK(ctx, muc_report_as_csv(ctx, report, "answers", &text));
+    assert_string_equal(text,
+                        "question,answer,detail\n"
+                        "Does it fit?,No,\"flash: 1,700 of 1,500 bytes, 200 too many; "
+                        "sram: 500 of 1,000 bytes, 50 %\"\n"
+                        "What costs most?,\"b< 60 %, c 20 %, a 10 %\",b<: DMA; c: DMA; a: C<U\n");
+    free(text);
+    muc_report_free(report);
+}
+
+static void answers_stand_before_all_else_in_a_page(void **state)
+{
+    char *page = page_of(new_answers());
+
+    (void)state;
+    CHECK(strstr(page, "200 too many") < strstr(page, "<nav>"));
+    CHECK(strstr(page, "3 &lt;i&gt; of it</li>") < strstr(page, "<nav>"));
+    has(page, "<p class=\"answer no\">No</p>");
+    has(page, "class=\"over\" style=\"width:100.0%\"");
+    has(page, "class=\"f2\" style=\"width:50.0%\"");
+    /* bars: the longest takes the whole width; colours by what the layer waits for */
+    has(page, "data-v=\"60\"><span class=\"bar\"><i class=\"f1\" style=\"width:100.0%\">");
+    has(page, "data-v=\"20\"><span class=\"bar\"><i class=\"f1\" style=\"width:33.3%\">");
+    has(page, "data-v=\"10\"><span class=\"bar\"><i class=\"f0\" style=\"width:16.7%\">");
+    has(page, "<td>C&lt;U</td>");
+    CHECK_EQ(count_of(page, "C<U"), 0);
+    free(page);
 }
 
 /* ---- memory ---- */
@@ -264,6 +342,51 @@ static void a_graph_has_a_box_a_node_and_an_arrow_an_edge(void **state)
     has(page, "<title>a name that is far longer than a box\n[1, 8]\n12 MACs</title>");
     has(page, ">a name that is far lon…</text>");
     has(page, "<title>add</title>");
+    free(page);
+}
+
+static void a_graph_folds_between_nodes_that_all_passes_through(void **state)
+{
+    /* 0 -> 1 -> 2 -> 3 beside 0 -> 4 -> 3, then 3 -> 5: rows 1 and 2 are a block */
+    static const muc_graph_box boxes[] = {
+        { "in", NULL, NULL, 0 },   { "left", NULL, NULL, 1 },  { "lower", NULL, NULL, 1 },
+        { "join", NULL, NULL, 2 }, { "right", NULL, NULL, 1 }, { "out", NULL, NULL, 3 },
+    };
+    static const muc_graph_arrow arrows[] = { { 0, 1 }, { 1, 2 }, { 2, 3 },
+                                              { 0, 4 }, { 4, 3 }, { 3, 5 } };
+    const muc_graph_figure figure = { "graph", boxes, 6, arrows, 6 };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_graph(report, &figure);
+    page = page_of(report);
+    CHECK_EQ(count_of(page, "<g class=\"piece"), 4);
+    CHECK_EQ(count_of(page, "<g class=\"piece block\" data-saves=\"62\">"), 1);
+    has(page, "<title>unfold\nleft\nlower\nright</title>");
+    has(page, ">+ 3 layers</text>");
+    free(page);
+}
+
+static void a_roofline_has_roofs_and_points_below(void **state)
+{
+    static const muc_roof_point layers[] = { { "slow", 1000, 100, 1000 },
+                                             { "fast", 1000, 10, 200 },
+                                             { "idle", 0, 10, 10 } };
+    const muc_roofline_figure figure = {
+        "x", "y", "roofs", "layers", { "whole", 2000, 110, 1200 }, layers, 3, 8, 2,
+    };
+    muc_report *report = new_report();
+    char *page;
+
+    (void)state;
+    muc_report_add_roofline(report, &figure);
+    page = page_of(report);
+    has(page, "<title>slow\n10, 1</title>");
+    has(page, "<title>fast\n100, 5</title>");
+    has(page, "<title>whole\n18.18, 1.667</title>");
+    CHECK_EQ(count_of(page, "idle"), 0); /* no products */
+    CHECK_EQ(count_of(page, "<circle"), 3);
     free(page);
 }
 
@@ -441,6 +564,10 @@ int main(void)
         cmocka_unit_test(columns_stand_in_the_order_that_was_said),
         cmocka_unit_test(a_table_is_text_and_csv_in_the_same_order),
         cmocka_unit_test(a_table_that_is_not_there_is_named),
+        cmocka_unit_test(answers_follow_from_the_tables),
+        cmocka_unit_test(answers_stand_before_all_else_in_a_page),
+        cmocka_unit_test(a_graph_folds_between_nodes_that_all_passes_through),
+        cmocka_unit_test(a_roofline_has_roofs_and_points_below),
         cmocka_unit_test(a_buffer_is_a_rectangle_of_its_steps_and_bytes),
         cmocka_unit_test(a_memory_of_no_steps_and_no_buffers_is_drawn),
         cmocka_unit_test(arrows_lead_down_and_boxes_do_not_touch),
