@@ -12,7 +12,7 @@
     var cell = row.cells[column], text = cell.dataset.v || cell.textContent;
     return numeric ? parseFloat(text.replace(/,/g, '')) : text;
   }
-  // what is no number stands last, whatever the direction; equal rows keep their order
+  // what is not a number stands last, whatever the direction; equal rows keep their order
   function compare(a, b, down) {
     var noA = a !== a || a === '-', noB = b !== b || b === '-';
     if (noA || noB) return noA - noB;
