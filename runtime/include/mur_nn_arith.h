@@ -130,4 +130,19 @@ static inline uint8_t mur_matmul_output(const mur_matmul_s8 *layer, int32_t sum)
     return (uint8_t)y ^ layer->out_flip;
 }
 
+/* as many sums as b has elements */
+static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
+                                 int8_t *out)
+{
+    int32_t left = 1 << layer->left_shift;
+
+    for (int32_t i = 0; i < layer->b_count; i++) {
+        int32_t x = mur_scale_q31((a[i] - layer->a_zero) * left, layer->a_mul, layer->a_shift);
+        int32_t y = mur_scale_q31((b[i] - layer->b_zero) * left, layer->b_mul, layer->b_shift);
+
+        x = mur_scale_q31(layer->subtract ? x - y : x + y, layer->mul, layer->shift);
+        out[i] = (int8_t)mur_clamp(x + layer->zero, layer->min, layer->max);
+    }
+}
+
 #endif

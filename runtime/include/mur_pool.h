@@ -49,4 +49,34 @@ mur_pool_run(const mur_pool_s8 *layer, const int8_t *in, int8_t *out, mur_pool_p
     }
 }
 
+/* the plain way of vectors, for machines without them */
+static inline void mur_pool_greatest(const mur_pool_window *w, const mur_pool_s8 *layer,
+                                     int8_t *out)
+{
+    for (int32_t c = 0; c < layer->c; c++) {
+        int32_t best = layer->min;
+
+        for (int32_t y = 0; y < w->rows; y++)
+            for (int32_t x = 0; x < w->columns; x++) {
+                int32_t q = w->in[y * w->pitch + x * w->step + c];
+
+                best = q > best ? q : best;
+            }
+        out[c] = (int8_t)(best > layer->max ? layer->max : best);
+    }
+}
+
+static inline void mur_pool_average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    for (int32_t c = 0; c < layer->c; c++) {
+        int32_t sum = 0, count = w->rows * w->columns;
+
+        for (int32_t y = 0; y < w->rows; y++)
+            for (int32_t x = 0; x < w->columns; x++)
+                sum += w->in[y * w->pitch + x * w->step + c];
+        out[c] =
+            (int8_t)mur_clamp(count > 0 ? mur_pool_divide(sum, count) : 0, layer->min, layer->max);
+    }
+}
+
 #endif

@@ -90,30 +90,12 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
 
 static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    for (int32_t c = 0; c < layer->c; c++) {
-        int32_t best = layer->min;
-
-        for (int32_t y = 0; y < w->rows; y++)
-            for (int32_t x = 0; x < w->columns; x++) {
-                int32_t q = w->in[y * w->pitch + x * w->step + c];
-
-                best = q > best ? q : best;
-            }
-        out[c] = (int8_t)(best > layer->max ? layer->max : best);
-    }
+    mur_pool_greatest(w, layer, out);
 }
 
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    for (int32_t c = 0; c < layer->c; c++) {
-        int32_t sum = 0, count = w->rows * w->columns;
-
-        for (int32_t y = 0; y < w->rows; y++)
-            for (int32_t x = 0; x < w->columns; x++)
-                sum += w->in[y * w->pitch + x * w->step + c];
-        out[c] =
-            (int8_t)mur_clamp(count > 0 ? mur_pool_divide(sum, count) : 0, layer->min, layer->max);
-    }
+    mur_pool_average(w, layer, out);
 }
 
 #endif
