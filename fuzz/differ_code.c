@@ -22,9 +22,10 @@ struct fuzz_code {
 };
 
 static const char *const include_paths[] = {
-    MUC_SOURCE_ROOT "/runtime/include",     MUC_SOURCE_ROOT "/runtime/kernels/ref",
-    MUC_SOURCE_ROOT "/runtime/kernels/dsp", MUC_SOURCE_ROOT "/runtime/kernels/mve",
-    MUC_SOURCE_ROOT "/runtime/kernels/rv",  MUC_SOURCE_ROOT "/runtime/kernels/tiles",
+    MUC_SOURCE_ROOT "/runtime/include",       MUC_SOURCE_ROOT "/runtime/kernels/ref",
+    MUC_SOURCE_ROOT "/runtime/kernels/dsp",   MUC_SOURCE_ROOT "/runtime/kernels/mve",
+    MUC_SOURCE_ROOT "/runtime/kernels/rv",    MUC_SOURCE_ROOT "/runtime/kernels/rvv",
+    MUC_SOURCE_ROOT "/runtime/kernels/tiles",
 };
 
 static void tell(void *arg, const char *text)

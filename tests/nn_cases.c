@@ -27,7 +27,7 @@ enum { MOST = 1 << 14, GUARD = 64, CHANNELS = 512 };
 /* operands, with room for guards */
 static int8_t input[MOST], memory[3 * MOST], weights[MOST], expected[MOST];
 static _Alignas(16) uint8_t packed[4 * MOST];
-static _Alignas(16) uint8_t scratch[2 * MOST];
+static _Alignas(16) uint8_t scratch[4 * MOST];
 static int32_t bias[CHANNELS], mul[CHANNELS], shift[CHANNELS];
 
 static uint32_t state = 1;
@@ -86,6 +86,8 @@ static void draw_layer(mur_conv_s8 *l)
     shape->groups = 1;
     shape->out_c = between(1, chance(4) ? 64 : 20);
     if (chance(2)) { /* depthwise */
+        if (chance(8))
+            shape->in_c = between(65, 150); /* more than vectors, or a kernel, take at a time */
         shape->groups = shape->in_c;
         shape->out_c = shape->in_c * multiplier;
     } else if (chance(6)) {
@@ -341,9 +343,10 @@ typedef struct adder {
 #isa "_" #name, mur_##isa##_##name, mur_ref_##name \
     }
 
-static const pooler poolers[] = { ROW_OF(dsp, max_pool_s8), ROW_OF(mve, max_pool_s8),
-                                  ROW_OF(dsp, average_pool_s8), ROW_OF(mve, average_pool_s8) };
-static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8) };
+static const pooler poolers[] = { ROW_OF(dsp, max_pool_s8),     ROW_OF(mve, max_pool_s8),
+                                  ROW_OF(rvv, max_pool_s8),     ROW_OF(dsp, average_pool_s8),
+                                  ROW_OF(mve, average_pool_s8), ROW_OF(rvv, average_pool_s8) };
+static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8), ROW_OF(rvv, add_s8) };
 
 static int same_outputs(const int8_t *a, const int8_t *b)
 {
@@ -356,6 +359,8 @@ static void draw_pool(mur_pool_s8 *l)
     l->c = between(1, 20);
     l->kernel_h = (uint16_t)between(1, 6);
     l->kernel_w = (uint16_t)between(1, chance(8) ? 60 : 6); /* beyond 256 taps, too */
+    if (l->kernel_w <= 6 && chance(4))
+        l->c = between(21, 150); /* more than vectors take at a time */
     l->in_h = between(l->kernel_h, 9);
     l->in_w = l->kernel_w + between(0, 5);
     l->stride_h = (uint16_t)between(1, 3);

@@ -17,7 +17,8 @@ MUR = pathlib.Path(sys.argv[2]).resolve()
 FLAGS = ["-std=c99", "-O1", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra", "-Werror"]
 FREESTANDING = ["-ffreestanding", "-isystem", ROOT / "runtime/freestanding"]
 M4 = ["arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
-CORES = {"m4": M4, "rv32imc": ["riscv64-unknown-elf-gcc", "-march=rv32imc", "-mabi=ilp32"]}
+RV32 = ["riscv64-unknown-elf-gcc", "-mabi=ilp32"]
+CORES = {"m4": M4, "rv32imc": [*RV32, "-march=rv32imc"], "rv32imc_zve32x": [*RV32, "-march=rv32imc_zve32x"]}
 SOURCES = sorted([*(ROOT / "runtime/src").glob("*.c"), *(ROOT / "runtime/kernels").glob("*/mur_*.c")])
 
 

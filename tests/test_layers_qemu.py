@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT.parent / "shared/data/baselines/layers.csv"
-BOARDS = sys.argv[2:] or ["m0", "m3", "m4", "m7", "m55", "rv32"]
+BOARDS = sys.argv[2:] or ["m0", "m3", "m4", "m7", "m55", "rv32", "rv32v"]
 BUILD = pathlib.Path(sys.argv[1]).resolve().parent.parent.parent
 
 

@@ -34,13 +34,18 @@ BOARDS = {
     "rv32": ("rv32", RV32),
     "rv32e": ("rv32", RV32),
     "rv32f": ("rv32f", RV32),
+    "rv32v": ("rv32v", RV32),
+    "rv32v256": ("rv32v", RV32),
+    "rv32v512": ("rv32v", RV32),
     "rv64": ("k210", RV64),
+    "rv64v": ("rv32v", RV64),
 }
-# network: most instructions on m4, m7 (0.8 times what CMSIS-NN and TinyEngine take), rv32 (0.8 times CMSIS-NN)
+# network: most instructions on m4, m7 (0.8 times what CMSIS-NN and TinyEngine take), rv32 (0.8 times CMSIS-NN), rv32v
+# (0.25 times muRISCV-NN)
 LIMITS = {
-    "kws_ref_model": {"m4": 6200000, "m7": 6200000, "rv32": 13000000},
-    "vww_96_int8": {"m4": 15700000, "m7": 15700000, "rv32": 38800000},
-    "pretrainedResnet_quant": {"m4": 23900000, "m7": 23900000, "rv32": 52200000},
+    "kws_ref_model": {"m4": 6200000, "m7": 6200000, "rv32": 13000000, "rv32v": 1000000},
+    "vww_96_int8": {"m4": 15700000, "m7": 15700000, "rv32": 38800000, "rv32v": 3250000},
+    "pretrainedResnet_quant": {"m4": 23900000, "m7": 23900000, "rv32": 52200000, "rv32v": 3770000},
     "vww": {"m4": 26700000, "m7": 26700000, "rv32": 69200000},
 }
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m23", "m55", "rv32", "rv32e", "rv64"]  # m33 runs what m4 does, m85 what m55 does
+BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m23", "m55", "rv32", "rv32e", "rv32v", "rv32v256", "rv32v512", "rv64", "rv64v"]  # m33 runs what m4 does, m85 what m55 does
 
 BUILD_AND_RUN = """
 set -euo pipefail

@@ -10,6 +10,10 @@ reset:
     li      t0, 0x2000 /* mstatus.FS: the floating-point unit is on */
     csrs    mstatus, t0
 #endif
+#ifdef __riscv_vector
+    li      t0, 0x600 /* mstatus.VS: the vector unit is on */
+    csrs    mstatus, t0
+#endif
     la      t0, bss_start
     la      t1, bss_end
 1:  bgeu    t0, t1, 2f

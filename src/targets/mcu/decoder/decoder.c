@@ -51,10 +51,12 @@ static const decoder_isa isas[] = {
 
 static const decoder_isa *isa_of(const muc_mcu_lowering *l)
 {
+    const decoder_isa *found = &isas[0];
+
     for (size_t i = 1; i < MUC_COUNT(isas); i++)
-        if (isas[i].isa == l->isa)
-            return &isas[i];
-    return &isas[0];
+        if (muc_mcu_isa_suits(l->isa, isas[i].isa) > muc_mcu_isa_suits(l->isa, found->isa))
+            found = &isas[i];
+    return found;
 }
 
 /* ---- what rows share ---- */

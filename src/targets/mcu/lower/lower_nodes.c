@@ -155,7 +155,7 @@ static void need_dims(muc_mcu_program *program, const muc_tensor *tensor)
  * its library's. */
 static muc_status need_floats(muc_mcu_lowering *l)
 {
-    if (l->isa != MUC_MCU_ISA_RV)
+    if (muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_RV) < 1)
         return MUC_OK;
     for (uint32_t i = 0; i < l->graph->tensor_count; i++)
         if (l->graph->tensors[i].dtype == MUC_F32)
