@@ -1,5 +1,6 @@
 /* nn_qemu.c - the cases of nn_cases.h on an emulated board: tests/test_nn_qemu.py builds and runs
  * it. Prints each kernel and its layers; leaves with 1 if one is wrong. */
+#include "attention_cases.h"
 #include "low_cases.h"
 #include "nn_cases.h"
 #include "nn_f32_cases.h"
@@ -48,6 +49,27 @@ static uint32_t tell_matrices(const low_kernel *kernel)
     return r.wrong + (r.run == 0);
 }
 
+static uint32_t tell_attention(const attention_kernel *kernel)
+{
+    mur_attention_q8 op = { 0 };
+    uint32_t wrong = attention_check(kernel->run, 24, &op);
+
+    host_print(HOST_STDOUT, kernel->name);
+    host_print(HOST_STDOUT, " attention of a decoder, wrong: ");
+    host_print_number(HOST_STDOUT, wrong);
+    if (wrong != 0) {
+        const uint32_t first[] = { op.heads, op.kv_heads, op.width, op.context, op.seen };
+
+        host_print(HOST_STDOUT, "; first, its heads, those of keys, width, context, seen:");
+        for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++) {
+            host_print(HOST_STDOUT, " ");
+            host_print_number(HOST_STDOUT, first[i]);
+        }
+    }
+    host_print(HOST_STDOUT, "\n");
+    return wrong;
+}
+
 int main(void)
 {
     uint32_t wrong = 0, others, products;
@@ -88,5 +110,7 @@ int main(void)
     host_print(HOST_STDOUT, " products of floats wrong\n");
     for (uint32_t i = 0; i < low_kernels_count; i++)
         wrong += tell_matrices(&low_kernels[i]);
+    for (uint32_t i = 0; i < attention_kernels_count; i++)
+        wrong += tell_attention(&attention_kernels[i]);
     return wrong + others != 0;
 }

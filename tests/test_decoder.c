@@ -5,7 +5,7 @@
 
 #include "chance.h"
 #include "check.h"
-#include "mur_decoder.h"
+#include "mur_attend.h"
 #include "mur_real.h"
 
 /* one instruction set's functions */
@@ -16,19 +16,19 @@ typedef struct kernels {
     void (*linear)(const mur_matrix_q8 *, uint32_t, const void *, const float *, float *);
     void (*embed)(const mur_matrix_q8 *, uint32_t, const int32_t *, float *);
     void (*attention)(const mur_attention_q8 *, uint32_t, uint32_t, const float *, const float *,
-                      const float *, void *, void *, float *, float *, float *, void *);
+                      const float *, void *, void *, void *, void *, float *, void *);
     size_t (*matrix_bytes)(uint32_t, uint32_t);
     void (*matrix_pack)(uint32_t, uint32_t, const int8_t *, void *);
     size_t (*attention_bytes)(const mur_attention_q8 *);
 } kernels;
 
-#define KERNELS(isa, element) \
+#define KERNELS(isa, element, matrix, scratch) \
     { \
-#isa, element, mur_##isa##_quantize, mur_##isa##_linear, mur_##isa##_embed, \
-            mur_##isa##_attention, mur_##isa##_matrix_bytes, mur_##isa##_matrix_pack, \
-            mur_##isa##_attention_bytes \
+#isa, element, mur_##isa##_quantize, mur_##isa##_linear, mur_##matrix##_embed, \
+            mur_##isa##_attention, mur_##matrix##_matrix_bytes, mur_##matrix##_matrix_pack, \
+            mur_##scratch##_attention_bytes \
     }
-static const kernels all[] = { KERNELS(ref, 1), KERNELS(dsp, 2) };
+static const kernels all[] = { KERNELS(ref, 1, ref, ref), KERNELS(dsp, 2, dsp, dsp) };
 
 static void *take(size_t bytes)
 {
@@ -72,72 +72,127 @@ static float formula_quantize(const float *x, uint32_t count, int32_t *q)
     return most < ldexpf(1, -100) ? 0 : most / 127;
 }
 
-/* the exponential of softmax, its powers from libm */
-static float formula_exp(float x)
+/* a power of two as the softmax has it, `below` steps of 1/64 octave below one */
+static int64_t formula_power(int64_t below)
 {
-    float n = nearbyintf(x * 46.1662413f), r = x - n * 0.0216608494f, p;
-    int whole = (int)floorf(n / 32);
-
-    p = (r * 0.5f + 1) * r + 1;
-    return x < -80 ? 0 : p * ldexpf((float)exp2(((double)n - 32 * whole) / 32), whole);
+    return below >= 960 ? 0 : llrint(65535 * exp2(-(double)below / 64));
 }
 
+/* of keys or of values, as integers: a scale is mantissa * 2^(exponent - bits) */
 typedef struct formula_cache {
-    int32_t *keys, *values; /* [kv_heads][context][width] */
-    float *key_scales, *value_scales;
+    int32_t *q;                   /* [kv_heads][context][width] */
+    int32_t *mantissa, *exponent; /* [kv_heads][context] */
 } formula_cache;
 
-static void formula_head(const mur_attention_q8 *op, const formula_cache *cache, uint32_t kv_head,
-                         uint32_t length, const float *x, float *out)
+static void formula_append(const mur_attention_q8 *op, formula_cache *cache, int bits, uint32_t pos,
+                           const float *x)
+{
+    for (uint32_t h = 0; h < op->kv_heads; h++, x += op->width) {
+        size_t at = (size_t)h * op->context + pos;
+        int32_t *q = cache->q + at * op->width;
+        int exponent = pos ? cache->exponent[at - 1] : -120, own;
+        float most = 0;
+
+        for (uint32_t i = 0; i < op->width; i++)
+            most = fmaxf(most, fabsf(x[i]));
+        cache->exponent[at] = exponent;
+        cache->mantissa[at] = 0;
+        memset(q, 0, op->width * sizeof(*q));
+        if (most < ldexpf(1, -100))
+            continue;
+        most = fminf(most, ldexpf(1, 120)) / 127;
+        (void)frexp((double)most, &own);
+        cache->exponent[at] = own > exponent ? own + 1 : exponent;
+        cache->mantissa[at] =
+            (int32_t)fmin(floor(ldexp((double)most, bits - cache->exponent[at])) + 1, 32767);
+        for (uint32_t i = 0; i < op->width; i++)
+            q[i] = (int32_t)nearbyintf(
+                x[i] * (1 / ldexpf((float)cache->mantissa[at], cache->exponent[at] - bits)));
+    }
+}
+
+/* the integer a of a position, seen from the last one */
+static int64_t formula_aligned(const formula_cache *cache, size_t at, size_t last)
+{
+    return (int64_t)floor(ldexp(cache->mantissa[at], cache->exponent[at] - cache->exponent[last]));
+}
+
+/* scores of positions from .. length - 1, relative to MUR_ATTEND_ZERO; returns F */
+static int64_t formula_scores(const mur_attention_q8 *op, const formula_cache *keys, size_t first,
+                              uint32_t from, uint32_t length, const float *x, int64_t *scores)
 {
     int32_t *q = take(op->width * sizeof(*q));
-    float *w = take(length * sizeof(*w)), scale = formula_quantize(x, op->width, q);
-    float most = -INFINITY, sum_p = 0, sum_w = 0;
-    size_t first = (size_t)kv_head * op->context;
-    uint32_t from = op->seen && op->seen < length ? length - op->seen : 0;
+    float scale = formula_quantize(x, op->width, q) * op->scale, f;
+    int extra = (int)ceil(log2(op->width)) - 3, power;
+    int64_t unit = 1;
 
+    extra = extra < 0 ? 0 : extra;
+    power = keys->exponent[first + length - 1] - 13 + extra;
     for (uint32_t t = from; t < length; t++) {
         int64_t sum = 0;
 
         for (uint32_t i = 0; i < op->width; i++)
-            sum += q[i] * cache->keys[(first + t) * op->width + i];
-        w[t] = (float)sum * (scale * op->scale) * cache->key_scales[first + t];
-        if (op->cap > 0)
-            w[t] = op->cap * mur_real_tanh(w[t] / op->cap);
-        most = fmaxf(most, w[t]);
-    }
-    for (uint32_t t = from; t < length; t++) {
-        float p = formula_exp(w[t] - most);
+            sum += q[i] * keys->q[(first + t) * op->width + i];
+        sum = (int64_t)floor(ldexp((double)sum, -extra));
+        sum *= formula_aligned(keys, first + t, first + length - 1);
+        scores[t] = (int64_t)floor((double)sum / 65536);
+        if (op->cap > 0 && scale * ldexpf(1, power + 16) > 0) {
+            float one = scale * ldexpf(1, power + 16);
+            float capped = op->cap * mur_real_tanh((float)scores[t] * one / op->cap) / one;
 
-        w[t] = p * cache->value_scales[first + t];
-        sum_p += p;
-        sum_w += w[t];
+            scores[t] = (int64_t)nearbyintf(fmaxf(fminf(capped, 16128), -16128));
+        }
     }
-    for (uint32_t i = 0; i < op->width; i++) {
-        int64_t sum = 0;
-
-        for (uint32_t t = from; t < length && sum_w >= ldexpf(1, -100); t++)
-            sum += (int64_t)nearbyintf(w[t] * (32767 / sum_w)) *
-                   cache->values[(first + t) * op->width + i];
-        out[i] = (float)sum * (sum_w / (32767 * sum_p));
-    }
-    free(w);
+    f = floorf(fminf(scale * 92.3324826f * ldexpf(1, power + 32), 4194304));
+    while ((double)f / (double)unit >= 65536)
+        unit *= 2;
     free(q);
+    return (int64_t)f / unit * unit;
 }
 
-static void formula_attention(const mur_attention_q8 *op, formula_cache *cache, uint32_t pos,
-                              const float *q, const float *k, const float *v, float *out)
+static void formula_head(const mur_attention_q8 *op, const formula_cache *keys,
+                         const formula_cache *values, uint32_t kv_head, uint32_t length,
+                         const float *x, float *out)
 {
-    for (uint32_t h = 0; h < op->kv_heads; h++) {
-        size_t at = (size_t)h * op->context + pos;
+    size_t first = (size_t)kv_head * op->context, last = first + length - 1;
+    uint32_t from = op->seen && op->seen < length ? length - op->seen : 0;
+    int64_t *w = take(length * sizeof(*w)), most = INT64_MIN, sum_p = 0;
+    int64_t factor = formula_scores(op, keys, first, from, length, x, w);
+    int64_t reach = factor ? (1023 << 16) / factor : 32767;
 
-        cache->key_scales[at] =
-            formula_quantize(k + h * op->width, op->width, cache->keys + at * op->width);
-        cache->value_scales[at] =
-            formula_quantize(v + h * op->width, op->width, cache->values + at * op->width);
+    reach = reach < 32767 ? reach : 32767;
+    for (uint32_t t = from; t < length; t++)
+        most = w[t] > most ? w[t] : most;
+    for (uint32_t t = from; t < length; t++) {
+        int64_t above = w[t] - most + reach > 0 ? w[t] - most + reach : 0;
+        int64_t p = formula_power((factor * reach >> 16) - (factor * above >> 16));
+
+        sum_p += p;
+        w[t] = p * formula_aligned(values, first + t, last) >> 16;
     }
+    for (uint32_t i = 0; i < op->width; i++) {
+        out[i] = 0;
+        for (uint32_t t = from; t < length;) {
+            int64_t sum = 0;
+
+            do
+                sum += w[t] * values->q[(first + t) * op->width + i];
+            while (++t < length && t % 512 != 0);
+            out[i] += (float)sum;
+        }
+        out[i] *= ldexpf(1, values->exponent[last] + 1) / (float)sum_p;
+    }
+    free(w);
+}
+
+static void formula_attention(const mur_attention_q8 *op, formula_cache *keys,
+                              formula_cache *values, uint32_t pos, const float *q, const float *k,
+                              const float *v, float *out)
+{
+    formula_append(op, keys, 13, pos, k);
+    formula_append(op, values, 15, pos, v);
     for (uint32_t h = 0; h < op->heads; h++)
-        formula_head(op, cache, h / (op->heads / op->kv_heads), pos + 1, q + h * op->width,
+        formula_head(op, keys, values, h / (op->heads / op->kv_heads), pos + 1, q + h * op->width,
                      out + h * op->width);
 }
 
@@ -230,21 +285,25 @@ static void a_matrix_multiplies_by_the_formula(void **state)
 
 /* ---- attention ---- */
 
-static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32_t tokens)
+static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32_t tokens,
+                            bool spread)
 {
     size_t columns = (size_t)op->heads * op->width, kv_columns = (size_t)op->kv_heads * op->width;
-    size_t scales = (size_t)op->kv_heads * op->context;
+    size_t positions = (size_t)op->kv_heads * op->context;
     float *q = take(tokens * columns * sizeof(float)),
           *out = take(tokens * columns * sizeof(float));
     float *keys = take(tokens * kv_columns * sizeof(float));
     float *values = take(tokens * kv_columns * sizeof(float));
     float *expected = take(tokens * columns * sizeof(float));
     void *cache[] = { take(MUR_CACHE_BYTES(op)), take(MUR_CACHE_BYTES(op)) };
-    float *cache_scales[] = { take(scales * sizeof(float)), take(scales * sizeof(float)) };
-    formula_cache formula = { take(scales * op->width * 4), take(scales * op->width * 4),
-                              take(scales * 4), take(scales * 4) };
+    void *cache_scales[] = { take(op->kv_heads * MUR_SCALES_BYTES(op)),
+                             take(op->kv_heads * MUR_SCALES_BYTES(op)) };
+    formula_cache formula[2];
     void *scratch = take(k->attention_bytes(op));
 
+    for (unsigned i = 0; i < 2; i++)
+        formula[i] = (formula_cache){ take(positions * op->width * 4), take(positions * 4),
+                                      take(positions * 4) };
     random_floats(q, tokens * columns, 4);
     random_floats(keys, tokens * kv_columns, 4);
     random_floats(values, tokens * kv_columns, 2);
@@ -252,8 +311,13 @@ static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32
         memset(values + kv_columns, 0, kv_columns * sizeof(float));
     for (size_t i = 0; tokens > 2 && i < kv_columns; i++)
         keys[2 * kv_columns + i] *= 1000;
+    for (uint32_t t = 0; t < tokens; t++) /* exponents that rise, and tokens far below them */
+        for (size_t i = 0; i < kv_columns; i++) {
+            keys[t * kv_columns + i] *= spread ? ldexpf(1, (int)(t * 5 % 41) - 20) : 1;
+            values[t * kv_columns + i] *= spread ? ldexpf(1, (int)(t * 7 % 23) - 11) : 1;
+        }
     for (uint32_t t = 0; t < tokens; t++)
-        formula_attention(op, &formula, t, q + t * columns, keys + t * kv_columns,
+        formula_attention(op, &formula[0], &formula[1], t, q + t * columns, keys + t * kv_columns,
                           values + t * kv_columns, expected + t * columns);
     for (uint32_t t = 0, m; t < tokens; t += m) {
         m = 1 + below(3);
@@ -265,7 +329,8 @@ static void check_attention(const kernels *k, const mur_attention_q8 *op, uint32
     check_floats("attention", out, expected, tokens * columns);
     free(q), free(out), free(keys), free(values), free(expected), free(scratch);
     free(cache[0]), free(cache[1]), free(cache_scales[0]), free(cache_scales[1]);
-    free(formula.keys), free(formula.values), free(formula.key_scales), free(formula.value_scales);
+    for (unsigned i = 0; i < 2; i++)
+        free(formula[i].q), free(formula[i].mantissa), free(formula[i].exponent);
 }
 
 static void attention_is_the_formula_however_tokens_are_grouped(void **state)
@@ -276,24 +341,42 @@ static void attention_is_the_formula_however_tokens_are_grouped(void **state)
             uint32_t kv_heads = 1 + below(3);
             mur_attention_q8 op = {
                 kv_heads * (1 + below(3)), kv_heads, 2 + 2 * below(12),
-                4 + 4 * below(10),         0.25f,    below(3) ? 0 : 1 + below(12),
+                8 + 8 * below(6),          0.25f,    below(3) ? 0 : 1 + below(12),
                 below(3) ? 0 : 1.5f,       NULL
             };
 
             if (op.cap > 0)
                 op.cap_scores = mur_cap_scores;
 
-            check_attention(&all[s], &op, 1 + below(op.context));
+            check_attention(&all[s], &op, 1 + below(op.context), i % 2);
         }
     }
+}
+
+/* more positions than one sum takes, wide heads, and scores that are small or very large */
+static void attention_is_the_formula_in_long_texts(void **state)
+{
+    static const float scales[] = { 0.5f, 1e-6f, 3e4f };
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++)
+        for (uint32_t i = 0; i < 3; i++) {
+            const mur_attention_q8 op = { 5, 1,   i ? 6 : 8, 1040, scales[i], i == 1 ? 700 : 0,
+                                          0, NULL };
+            const mur_attention_q8 wide = { 1, 1, 512, 16, scales[i], i ? 9 : 0, 0, NULL };
+
+            check_attention(&all[s], &op, 1033, false);
+            check_attention(&all[s], &wide, 15, i == 1);
+        }
 }
 
 /* every instruction set appends to a cache that another text has left behind */
 static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
 {
     const mur_attention_q8 op = { 2, 1, 4, 8, 0.5f, 0, 0, NULL };
-    float q[2][8], k[2][4], v[2][4], first[8], again[8], scales[2][8];
-    uint32_t keys[8], values[8], scratch[32];
+    float q[2][8], k[2][4], v[2][4], first[8], again[8];
+    uint32_t keys[8], values[8], scales[2][6], scratch[64];
+
     (void)state;
     for (size_t s = 0; s < sizeof(all) / sizeof(*all); s++) {
         CHECK(all[s].attention_bytes(&op) <= sizeof(scratch));
@@ -307,6 +390,7 @@ static void a_text_that_begins_anew_finds_nothing_of_the_last(void **state)
             check_floats("round", round ? again : first, first, 8);
             memset(keys, 0x80, sizeof(keys));
             memset(values, 0x7f, sizeof(values));
+            memset(scales, 0x7f, sizeof(scales));
         }
     }
 }
@@ -378,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_vector_is_quantized_by_the_formula),
         cmocka_unit_test(a_matrix_multiplies_by_the_formula),
         cmocka_unit_test(attention_is_the_formula_however_tokens_are_grouped),
+        cmocka_unit_test(attention_is_the_formula_in_long_texts),
         cmocka_unit_test(a_text_that_begins_anew_finds_nothing_of_the_last),
         cmocka_unit_test(the_norm_and_silu_are_near_their_real_values),
         cmocka_unit_test(the_layer_norm_is_near_its_real_value),

@@ -1,6 +1,8 @@
-/* test_low_kernels.c - a decoder's matrices and vectors, for every instruction set: bit for bit. */
+/* test_low_kernels.c - a decoder's matrices, vectors and attention, for every instruction set: bit
+ * for bit. */
 #include "check.h"
 
+#include "attention_cases.h"
 #include "base/base.h"
 #include "low_cases.h"
 
@@ -48,72 +50,36 @@ static void matrices_of_few_bits_multiply_as_their_levels_do(void **state)
         check_kernel(&host_kernels[i]);
 }
 
-/* ---- attention of the host, beside ref's ---- */
-
-typedef void attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
-                       const float *k, const float *v, void *keys, void *values, float *key_scales,
-                       float *value_scales, float *out, void *scratch);
-
-enum { HEADS = 4, KV_HEADS = 2, WIDEST = 70, POSITIONS = 40 };
-
-typedef struct attended {
-    int8_t keys[KV_HEADS * POSITIONS * WIDEST], values[KV_HEADS * POSITIONS * WIDEST];
-    float key_scales[KV_HEADS * POSITIONS], value_scales[KV_HEADS * POSITIONS];
-    float out[POSITIONS * HEADS * WIDEST];
-} attended;
-
-/* all positions, in calls of 1, 2, .. tokens */
-static void attend(attention *kernel, const mur_attention_q8 *op, const float *x, attended *a)
+static void check_attention(const attention_kernel *kernel)
 {
-    static float scratch[POSITIONS * 2 + WIDEST * 2];
-    uint32_t q_columns = op->heads * op->width, kv_columns = op->kv_heads * op->width;
+    mur_attention_q8 op = { 0 };
+    uint32_t wrong = attention_check(kernel->run, 80, &op);
 
-    CHECK(mur_ref_attention_bytes(op) <= sizeof(scratch));
-    memset(a, 0, sizeof(*a));
-    for (uint32_t pos = 0, rows = 1; pos < POSITIONS; pos += rows, rows++) {
-        if (rows > POSITIONS - pos)
-            rows = POSITIONS - pos;
-        kernel(op, pos, rows, x + pos * q_columns, x + 7 + pos * kv_columns,
-               x + 77 + pos * kv_columns, a->keys, a->values, a->key_scales, a->value_scales,
-               a->out + pos * q_columns, scratch);
-    }
+    if (wrong != 0)
+        fail_msg(
+            "%s: %u wrong, first with %u heads (%u of keys) of %u, context %u, %u seen, cap %g",
+            kernel->name, wrong, op.heads, op.kv_heads, op.width, op.context, op.seen,
+            (double)op.cap);
 }
 
-static void attention_on_the_host_is_refs(void **state)
+static void attention_is_plain_cs(void **state)
 {
-    static attention *const kernels[] = { mur_host_attention, mur_avx2_attention,
-                                          mur_plain_attention };
-    static const struct {
-        uint32_t width, seen;
-        float cap, spread;
-    } cases[] = { { 64, 0, 0, 1 }, { 70, 9, 0, 8 }, { 6, 0, 3, 30 }, { 48, 5, 0, 1e-20f } };
-    static float x[POSITIONS * HEADS * WIDEST + 100];
-    static attended expected, found;
-    uint32_t seed = 1;
+    static const attention_kernel of_host[] = { { "host", mur_host_attention },
+                                                { "avx2", mur_avx2_attention },
+                                                { "plain", mur_plain_attention } };
 
     (void)state;
-    for (size_t c = 0; c < MUC_COUNT(cases); c++) {
-        mur_attention_q8 op = { HEADS, KV_HEADS,      cases[c].width, POSITIONS,
-                                0.25f, cases[c].seen, cases[c].cap,   NULL };
-
-        op.cap_scores = op.cap > 0 ? mur_cap_scores : NULL;
-        for (size_t i = 0; i < MUC_COUNT(x); i++) {
-            seed = seed * 1664525u + 1013904223u;
-            x[i] = (float)(int32_t)seed * 0x1p-31f * cases[c].spread;
-        }
-        attend(mur_ref_attention, &op, x, &expected);
-        for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
-            attend(kernels[i], &op, x, &found);
-            assert_memory_equal(&found, &expected, sizeof(found));
-        }
-    }
+    for (uint32_t i = 0; i < attention_kernels_count; i++)
+        check_attention(&attention_kernels[i]);
+    for (size_t i = 0; i < MUC_COUNT(of_host); i++)
+        check_attention(&of_host[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_of_few_bits_multiply_as_their_levels_do),
-        cmocka_unit_test(attention_on_the_host_is_refs),
+        cmocka_unit_test(attention_is_plain_cs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,8 @@
  *
  * Kernels whose name has an instruction set are there for `ref` (plain C) and, with forms of their
  * own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33). `mve`
- * (Cortex-M55) has products of ref's vectors and matrices, with dsp's attention; `rv` (RV32IM)
- * products; `host`, the machine that runs the compiler, has ref's forms of all. The functions
- * mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
+ * (Cortex-M55) has products of ref's vectors and matrices, with dsp's attention; `rv` (RV32IM) products; `host`, the machine that runs the compiler, has ref's forms of all.
+ * The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
  *
  * Alignment: 4 bytes for everything.
  */
@@ -45,7 +44,7 @@ typedef struct mur_matrix_q8 {
 /* Causal attention with grouped queries. */
 typedef struct mur_attention_q8 {
     uint32_t heads, kv_heads, width; /* heads a multiple of kv_heads; width: of a head, even */
-    uint32_t context;                /* positions of the caches, at most 65536; a multiple of 4 */
+    uint32_t context;                /* positions of the caches, at most 65536; a multiple of 8 */
     float scale;                     /* of scores */
     uint32_t seen;                   /* positions that a query sees, its own the last; 0: all */
     float cap;                       /* of scores, for cap_scores */
@@ -56,6 +55,8 @@ typedef struct mur_attention_q8 {
 /* Bytes of an attention's keys, and of its values. What they, and their scales, hold before their
  * first use does not matter. */
 #define MUR_CACHE_BYTES(op) ((size_t)(op)->kv_heads * (op)->context * (op)->width)
+/* Bytes of the scales of one head's keys, or values. */
+#define MUR_SCALES_BYTES(op) ((size_t)(op)->context * 3)
 
 /* ---- on binary32; rows follow one another ---- */
 
@@ -108,18 +109,13 @@ void mur_cap_scores(float cap, uint32_t count, float *scores);
 
 #define MUR_ATTENTION_Q8(isa) \
     /* Appends rows tokens' keys and values at position pos, quantized by head, then for each row \
-     * r and head h, over the positions t up to pos + r that it sees, with the query quantized \
-     * (scale s): \
-     *     score[t] = ((float)sum * (s * scale)) * key_scales[t], capped by cap_scores \
-     *     p[t] = exp(score[t] - max);  w[t] = p[t] * value_scales[t], both summed in order \
-     *     u[t] = rne(w[t] * (32767 / sum of w)), 0 if that sum is below 2^-100 \
-     *     out = (float)(sum of u[t] * value[t]) * (sum of w / (32767 * sum of p)) \
-     * exp: mur_exp_fast of mur_decoder_arith.h. q, out: [rows][heads * width], out may be q; k, \
-     * v: [rows][kv_heads * width]; keys, values: MUR_CACHE_BYTES; their scales: \
-     * [kv_heads][context]; scratch: mur_##isa##_attention_bytes. */ \
+     * and head mixes the values of the positions up to its own that it sees, in the integers that \
+     * mur_attend.h describes. q, out: [rows][heads * width], out may be q; k, v: \
+     * [rows][kv_heads * width]; keys, values: MUR_CACHE_BYTES; their scales: kv_heads times \
+     * MUR_SCALES_BYTES; scratch: mur_##isa##_attention_bytes. */ \
     void mur_##isa##_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, \
                                const float *q, const float *k, const float *v, void *keys, \
-                               void *values, float *key_scales, float *value_scales, float *out, \
+                               void *values, void *key_scales, void *value_scales, float *out, \
                                void *scratch);
 
 #define MUR_ATTENTION_BYTES(isa) \

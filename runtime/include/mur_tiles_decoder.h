@@ -13,7 +13,7 @@ typedef void mur_tiles_linear_low_kernel(const mur_matrix_low *matrix, uint32_t 
                                          const void *vectors, const float *scales, float *out);
 typedef void mur_tiles_attention_kernel(const mur_attention_q8 *op, uint32_t pos, uint32_t rows,
                                         const float *q, const float *k, const float *v, void *keys,
-                                        void *values, float *key_scales, float *value_scales,
+                                        void *values, void *key_scales, void *value_scales,
                                         float *out, void *scratch);
 
 typedef void mur_tiles_unary_kernel(uint32_t count, const float *x, float *y);
@@ -36,7 +36,7 @@ void mur_tiles_linear_low(const mur_tiles *tiles, const mur_matrix_low *matrix,
 void mur_tiles_attention(const mur_tiles *tiles, const mur_attention_q8 *op,
                          mur_tiles_attention_kernel *kernel, uint32_t pos, uint32_t rows,
                          const float *q, const float *k, const float *v, void *keys, void *values,
-                         float *key_scales, float *value_scales, float *out, uint8_t *small);
+                         void *key_scales, void *value_scales, float *out, uint8_t *small);
 
 /* Element by element; rows are elements, 1..tiles->rows of them, one pixel of one channel each. y
  * may be an input. Operands: inputs, result. */

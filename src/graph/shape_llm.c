@@ -185,6 +185,8 @@ muc_status muc_shape_attention(const muc_rule *r)
     if (muc_node_integer_or(r->node, MUC_KEY_SEEN, 1) < 1 ||
         !(muc_node_real_or(r->node, MUC_KEY_CAP, 1) > 0))
         return muc_rule_fail(r, "expected at least one position seen, and a cap above 0");
+    if (r->node->input_count == 7 && !(muc_node_real(r->node, MUC_KEY_SCALE) > 0))
+        return muc_rule_fail(r, "expected a scale above 0 with caches of int8");
     MUC_TRY(expect_rows(r, 0, columns));
     for (uint32_t i = 1; i <= 2; i++) {
         MUC_TRY(expect_rows(r, i, kv_columns));

@@ -48,7 +48,4 @@ static inline int32_t mur_pair_of_second(int16_t pair)
     return (pair - (int8_t)pair) >> 8;
 }
 
-/* Quantizes x[0..count-1] and returns its scale. */
-float mur_dsp_quantize_one(const float *x, uint32_t count, int16_t *q);
-
 #endif

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-float mur_dsp_quantize_one(const float *x, uint32_t count, int16_t *q)
+/* quantizes x[0..count-1]; returns its scale */
+static float quantize(const float *x, uint32_t count, int16_t *q)
 {
     float most = mur_most(x, count), inverse;
 
@@ -33,7 +34,7 @@ void mur_dsp_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, 
     int16_t *q = vectors;
 
     for (uint32_t r = 0; r < rows; r++, x += k, q += padded) {
-        scales[r] = mur_dsp_quantize_one(x, k, q);
+        scales[r] = quantize(x, k, q);
         for (uint32_t i = k; i < padded; i++)
             q[i] = 0;
     }

@@ -1,5 +1,5 @@
 /* pack_dsp_decoder.c - what the host does for mur_dsp_decoder.c and mur_dsp_attention.c. */
-#include "mur_decoder.h"
+#include "mur_attend.h"
 #include "mur_dsp_pair.h"
 
 size_t mur_dsp_matrix_bytes(uint32_t n, uint32_t k)
@@ -26,5 +26,5 @@ void mur_dsp_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed)
 
 size_t mur_dsp_attention_bytes(const mur_attention_q8 *op)
 {
-    return (size_t)op->context * 6 + (size_t)op->width * 2;
+    return MUR_ATTEND_BYTES(op, 2);
 }

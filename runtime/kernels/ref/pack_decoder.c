@@ -1,5 +1,5 @@
 /* pack_decoder.c - what the host does for mur_ref_decoder.c. */
-#include "mur_decoder.h"
+#include "mur_attend.h"
 
 #include <string.h>
 
@@ -15,5 +15,5 @@ void mur_ref_matrix_pack(uint32_t n, uint32_t k, const int8_t *q, void *packed)
 
 size_t mur_ref_attention_bytes(const mur_attention_q8 *op)
 {
-    return (size_t)op->context * 6 + (size_t)op->width * 5;
+    return MUR_ATTEND_BYTES(op, 1);
 }

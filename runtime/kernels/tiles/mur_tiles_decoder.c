@@ -79,8 +79,7 @@ void mur_tiles_linear_low(const mur_tiles *tiles, const mur_matrix_low *matrix,
 typedef struct attention {
     const mur_attention_q8 *op;
     uint32_t pos;
-    uint8_t *keys, *values;
-    float *key_scales, *value_scales;
+    uint8_t *keys, *values, *key_scales, *value_scales;
 } attention;
 
 static void compute_attention(const mur_tiles_piece *piece, const void *kernel)
@@ -88,20 +87,21 @@ static void compute_attention(const mur_tiles_piece *piece, const void *kernel)
     mur_tiles_attention_kernel *const *run = kernel;
     const attention *whole = piece->layer;
     mur_attention_q8 op = *whole->op;
-    size_t at = (size_t)piece->channel * op.context;
+    size_t at = (size_t)piece->channel * op.context * op.width;
+    size_t scales = piece->channel * MUR_SCALES_BYTES(&op);
 
     op.heads = op.heads / op.kv_heads * piece->channels;
     op.kv_heads = piece->channels;
     (*run)(&op, whole->pos + piece->row, piece->rows, floats(piece->data[0]),
-           floats(piece->data[1]), floats(piece->data[2]), whole->keys + at * op.width,
-           whole->values + at * op.width, whole->key_scales + at, whole->value_scales + at,
+           floats(piece->data[1]), floats(piece->data[2]), whole->keys + at, whole->values + at,
+           whole->key_scales + scales, whole->value_scales + scales,
            (float *)(void *)piece->data[3], piece->scratch);
 }
 
 void mur_tiles_attention(const mur_tiles *tiles, const mur_attention_q8 *op,
                          mur_tiles_attention_kernel *kernel, uint32_t pos, uint32_t rows,
                          const float *q, const float *k, const float *v, void *keys, void *values,
-                         float *key_scales, float *value_scales, float *out, uint8_t *small)
+                         void *key_scales, void *value_scales, float *out, uint8_t *small)
 {
     const attention whole = { op, pos, keys, values, key_scales, value_scales };
     void *const data[MUR_TILES_OPERANDS] = {

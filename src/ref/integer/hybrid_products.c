@@ -130,7 +130,9 @@ muc_status muc_kernel_linear_hybrid(const muc_ref_call *call)
     return muc_ref_split(call->ctx, w->rows, rows * w->rows * k, product_columns, &p);
 }
 
-/* ---- attention ---- */
+/* ---- attention: runtime/include/mur_attend.h ---- */
+
+enum { KEY_BITS = 13, VALUE_BITS = 15, LONGEST_SUM = 512, SCORE_LIMIT = 16128 };
 
 typedef struct attention {
     const muc_ref_call *call;
@@ -138,20 +140,103 @@ typedef struct attention {
     const float *scales[2];  /* [context][kv_heads] */
     size_t position, heads, kv_heads, width, longest, seen;
     float scale, cap; /* cap 0: none */
-    float *weights;   /* [parts][longest] */
+    int32_t *scores;  /* [parts][longest] */
     int8_t *q;        /* [parts][width] */
 } attention;
 
-/* e^x for x up to 0: see mur_exp_fast */
-static float power(float x)
+/* 65535 of a power of two, 64 steps an octave; nothing from 15 octaves on */
+static int64_t weight_of(int64_t steps_below)
 {
-    float n = nearest(x * 46.1662413f), r = x - n * 0.0216608494f, whole;
-    float p = (r * 0.5f + 1) * r + 1;
+    return steps_below >= 960 ? 0 : lrint(65535 * exp2((double)-steps_below / 64));
+}
 
-    if (x < -80)
-        return 0;
-    whole = floorf(n / 32);
-    return p * ldexpf((float)exp2((double)(n - 32 * whole) / 32), (int)whole);
+/* the exponent at position `last`: where a scale has a greater one, it is its own and one more */
+static int exponent_of(const attention *a, int which, size_t kv_head, size_t last)
+{
+    int most = -120, exponent;
+
+    for (size_t t = 0; t <= last; t++) {
+        float scale = a->scales[which][t * a->kv_heads + kv_head];
+
+        if (scale > 0) {
+            exponent = frexpf(scale, &exponent) > 0.5f ? exponent : exponent - 1;
+            most = exponent > most ? exponent + 1 : most;
+        }
+    }
+    return most;
+}
+
+/* 2^exponent, the nearest that a float can be */
+static float power(int exponent)
+{
+    return ldexpf(1, exponent < -126 ? -126 : exponent > 127 ? 127 : exponent);
+}
+
+/* the scale of a position as an integer, in units of 2^(exponent - bits) */
+static int64_t mantissa(const attention *a, int which, size_t kv_head, size_t t, int exponent)
+{
+    float scale = a->scales[which][t * a->kv_heads + kv_head];
+
+    return (int64_t)ldexp((double)scale, (which ? VALUE_BITS : KEY_BITS) - exponent);
+}
+
+/* the score under a cap, whose units are so large */
+static int32_t cap_score(const attention *a, int32_t score, float unit)
+{
+    float capped;
+
+    if (!(a->cap > 0) || !(unit > 0))
+        return score;
+    capped = a->cap * mur_real_tanh((float)score * unit / a->cap) / unit;
+    if (!(capped < SCORE_LIMIT))
+        return SCORE_LIMIT;
+    return capped > -SCORE_LIMIT ? (int32_t)nearest(capped) : -SCORE_LIMIT;
+}
+
+/* Scores of positions first .. last, of a query of scale `scale`, whose attention's own is in it;
+ * returns the steps of weight_of, times 2^16, of one of their units. */
+static int64_t score(const attention *a, const int8_t *q, float scale, size_t kv_head, size_t first,
+                     size_t last, int32_t *scores)
+{
+    size_t columns = a->kv_heads * a->width;
+    const int8_t *keys = a->caches[0] + kv_head * a->width;
+    int exponent = exponent_of(a, 0, kv_head, last), extra = 0;
+    float steps;
+    int64_t whole, highest = 1;
+
+    while ((size_t)8 << extra < a->width)
+        extra++;
+    for (size_t t = first; t <= last; t++) {
+        int32_t sum = dot(q, keys + t * columns, a->width) >> extra;
+
+        scores[t] = (int32_t)(sum * mantissa(a, 0, kv_head, t, exponent) >> 16);
+        scores[t] = cap_score(a, scores[t], scale * power(exponent - KEY_BITS + extra + 16));
+    }
+    steps = scale * 92.3324826f * power(exponent - KEY_BITS + extra + 32);
+    whole = !(steps > 0) ? 0 : steps < 4194304 ? (int64_t)steps : 4194304;
+    while (whole >= highest << 16)
+        highest *= 2;
+    return whole / highest * highest;
+}
+
+/* scores become weights of the values; returns the sum of the probabilities, of 65535 each */
+static int64_t soften(const attention *a, int64_t steps, size_t kv_head, size_t first, size_t last,
+                      int32_t *scores)
+{
+    int exponent = exponent_of(a, 1, kv_head, last);
+    int64_t reach = steps && 1023 * 65536 / steps < 32767 ? 1023 * 65536 / steps : 32767, sum = 0;
+    int32_t most = scores[first];
+
+    for (size_t t = first; t <= last; t++)
+        most = scores[t] > most ? scores[t] : most;
+    for (size_t t = first; t <= last; t++) {
+        int64_t below = most - scores[t] < reach ? most - scores[t] : reach;
+        int64_t p = weight_of((steps * reach >> 16) - (steps * (reach - below) >> 16));
+
+        sum += p;
+        scores[t] = (int32_t)(p * mantissa(a, 1, kv_head, t, exponent) >> 16);
+    }
+    return sum;
 }
 
 /* one query at position `last`, an earlier token's or this call's */
@@ -159,36 +244,27 @@ static void attend(const attention *a, size_t part, const float *x, size_t head,
                    float *out)
 {
     size_t kv_head = head / (a->heads / a->kv_heads), columns = a->kv_heads * a->width;
-    const int8_t *keys = a->caches[0] + kv_head * a->width;
     const int8_t *values = a->caches[1] + kv_head * a->width;
-    float *w = a->weights + part * a->longest, most = -INFINITY, sum_p = 0, sum_w = 0, inverse;
+    int32_t *weights = a->scores + part * a->longest;
     int8_t *q = a->q + part * a->width;
-    float factor = quantize(x, a->width, q) * a->scale;
     size_t first = a->seen <= last ? last + 1 - a->seen : 0;
+    float scale = quantize(x, a->width, q) * a->scale;
+    int64_t steps = score(a, q, scale, kv_head, first, last, weights);
+    int64_t sum_p = soften(a, steps, kv_head, first, last, weights);
+    float factor = power(exponent_of(a, 1, kv_head, last) + 1) / (float)sum_p;
 
-    for (size_t t = first; t <= last; t++) {
-        w[t] = (float)dot(q, keys + t * columns, a->width) * factor *
-               a->scales[0][t * a->kv_heads + kv_head];
-        if (a->cap > 0)
-            w[t] = a->cap * mur_real_tanh(w[t] / a->cap);
-        most = w[t] > most ? w[t] : most;
-    }
-    for (size_t t = first; t <= last; t++) {
-        float p = power(w[t] - most);
-
-        w[t] = p * a->scales[1][t * a->kv_heads + kv_head];
-        sum_p += p;
-        sum_w += w[t];
-    }
-    inverse = sum_w < LEAST ? 0 : 32767 / sum_w;
-    for (size_t t = first; t <= last; t++)
-        w[t] = nearest(w[t] * inverse);
     for (size_t i = 0; i < a->width; i++) {
+        float total = 0;
         int32_t sum = 0;
 
-        for (size_t t = first; t <= last; t++)
-            sum += (int32_t)w[t] * values[t * columns + i];
-        out[i] = (float)sum * (sum_w / (32767 * sum_p));
+        for (size_t t = first; t <= last; t++) {
+            sum += weights[t] * values[t * columns + i];
+            if (t % LONGEST_SUM == LONGEST_SUM - 1 || t == last) {
+                total += (float)sum;
+                sum = 0;
+            }
+        }
+        out[i] = total * factor;
     }
 }
 
@@ -201,16 +277,45 @@ static void attend_rows(void *arg, size_t part, size_t first, size_t end)
                a->position + i / a->heads, muc_ref_floats_out(a->call->output) + i * a->width);
 }
 
+/* Quantizes one head of a token by a scale of so many bits in units of 2^(exponent - bits). The
+ * exponent is all earlier scales', or a greater one that this needs. */
+static float quantize_with(const float *x, size_t width, int bits, int exponent, int8_t *q)
+{
+    float most = 0, whole, scale;
+    int needed;
+
+    for (size_t i = 0; i < width; i++)
+        most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+    if (most < LEAST) {
+        memset(q, 0, width);
+        return 0;
+    }
+    most = fminf(most, 0x1p120f) / 127;
+    (void)frexpf(most, &needed);
+    if (needed > exponent)
+        exponent = needed + 1;
+    whole = floorf(ldexpf(most, bits - exponent)) + 1;
+    scale = ldexpf(fminf(whole, 32767), exponent - bits);
+    for (size_t i = 0; i < width; i++)
+        q[i] = (int8_t)nearest(x[i] * (1 / scale));
+    return scale;
+}
+
 /* this call's keys (0) or values (1) go into their cache */
-static void append(const attention *a, unsigned which)
+static void append(const attention *a, int which)
 {
     const float *x = muc_ref_floats(a->call->inputs[1 + which]);
     int8_t *cache = a->call->inputs[3 + which]->data;
     float *scales = a->call->inputs[5 + which]->data;
-    size_t first = a->position * a->kv_heads;
 
-    for (size_t i = 0; i < a->call->inputs[0]->rows * a->kv_heads; i++)
-        scales[first + i] = quantize(x + i * a->width, a->width, cache + (first + i) * a->width);
+    for (size_t i = 0; i < a->call->inputs[0]->rows * a->kv_heads; i++) {
+        size_t t = a->position + i / a->kv_heads, head = i % a->kv_heads;
+        size_t at = t * a->kv_heads + head;
+        int exponent = t == 0 ? -120 : exponent_of(a, which, head, t - 1);
+
+        scales[at] = quantize_with(x + i * a->width, a->width, which ? VALUE_BITS : KEY_BITS,
+                                   exponent, cache + at * a->width);
+    }
 }
 
 muc_status muc_kernel_attention_hybrid(const muc_ref_call *call)
@@ -231,9 +336,9 @@ muc_status muc_kernel_attention_hybrid(const muc_ref_call *call)
     void *room;
 
     a.longest = a.position + rows;
-    MUC_TRY(muc_ref_reserve(call, parts * (a.longest * sizeof(float) + a.width), &room));
-    a.weights = room;
-    a.q = (int8_t *)(a.weights + parts * a.longest);
+    MUC_TRY(muc_ref_reserve(call, parts * (a.longest * sizeof(*a.scores) + a.width), &room));
+    a.scores = room;
+    a.q = (int8_t *)(a.scores + parts * a.longest);
     append(&a, 0);
     append(&a, 1);
     return muc_ref_split(call->ctx, rows * a.heads, rows * a.heads * a.longest * a.width * 2,

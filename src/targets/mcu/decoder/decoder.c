@@ -23,8 +23,7 @@
 typedef struct decoder_isa {
     muc_mcu_isa isa;
     const char *quantize, *product, *look_up, *low_look_up, *attention;
-    const char *attention_helper; /* what attention calls and has in another file, or NULL */
-    uint32_t element_bytes;       /* of a vector */
+    uint32_t element_bytes; /* of a vector */
     size_t (*matrix_bytes)(uint32_t n, uint32_t k);
     void (*matrix_pack)(uint32_t n, uint32_t k, const int8_t *q, void *packed);
     size_t (*attention_bytes)(const mur_attention_q8 *op);
@@ -34,18 +33,15 @@ typedef struct decoder_isa {
 } decoder_isa;
 
 static const decoder_isa isas[] = {
-    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", "ref", NULL, 1, mur_ref_matrix_bytes,
+    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", "ref", 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
-    { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", "mur_dsp_quantize_one", 2,
-      mur_dsp_matrix_bytes, mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes,
-      mur_dsp_low_pack },
-    /* Armv8.1-M has Armv7E-M's instructions too */
-    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "dsp", "mur_dsp_quantize_one", 1,
-      mur_ref_matrix_bytes, mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes,
-      mur_mve_low_pack },
-    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "ref", NULL, 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
-    { MUC_MCU_ISA_HOST, "host", "host", "ref", "ref", "host", NULL, 1, mur_ref_matrix_bytes,
+    { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", 2, mur_dsp_matrix_bytes,
+      mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
+    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "dsp", 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
+    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "ref", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
+      mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
+    { MUC_MCU_ISA_HOST, "host", "host", "ref", "ref", "host", 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
 };
 
@@ -547,7 +543,7 @@ static mur_attention_q8 attention_of(const muc_mcu_lowering *l, const muc_node *
         .heads = (uint32_t)muc_node_integer(node, MUC_KEY_HEADS),
         .kv_heads = (uint32_t)muc_node_integer(node, MUC_KEY_KV_HEADS),
         .width = (uint32_t)muc_node_integer(node, MUC_KEY_HEAD_DIM),
-        .context = (muc_mcu_dim(l, muc_mcu_input(l, node, 3), 0) + 3) / 4 * 4,
+        .context = (muc_mcu_dim(l, muc_mcu_input(l, node, 3), 0) + 7) / 8 * 8,
         .scale = (float)muc_node_real(node, MUC_KEY_SCALE),
         .seen = (uint32_t)muc_node_integer_or(node, MUC_KEY_SEEN, 0),
         .cap = (float)muc_node_real_or(node, MUC_KEY_CAP, 0),
@@ -561,16 +557,15 @@ bool muc_mcu_takes_attention_q8(const muc_mcu_lowering *l, const muc_node *node)
     return node->input_count == 7 && op.width % 2 == 0 && op.width <= 512 && op.context <= 65536;
 }
 
-/* caches are in the instruction set's own form, for positions up to a multiple of 4 */
+/* caches are in the instruction set's own form, for positions up to a multiple of 8 */
 static muc_status pass_cache(muc_mcu_lowering *l, const muc_node *node, uint32_t input,
                              uint64_t bytes)
 {
-    bool is_scales = input >= 5;
     uint32_t value;
 
     MUC_TRY(muc_mcu_input_value(l, node, input, &value));
     l->program->values[value].bytes = bytes;
-    return pass_value(l, is_scales ? MUC_MCU_WRITE : MUC_MCU_WORKING, value, MUC_F32);
+    return pass_value(l, MUC_MCU_WORKING, value, MUC_U8);
 }
 
 /* Tiles of heads; tokens are computed in order, so one head of keys is for one core. */
@@ -601,8 +596,7 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
     bool fits;
 
     MUC_TRY(muc_mcu_decoder_function(l, isa_of(l)->attention, "attention", &kernel));
-    if (isa_of(l)->attention_helper)
-        MUC_TRY(muc_mcu_need_function(l->ctx, l->program, isa_of(l)->attention_helper));
+    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, "mur_attend"));
     if (op.cap > 0)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, cap_scores));
     MUC_TRY(find_attention_tiles(l, node, &op, &layer, &tiling, &fits));
@@ -625,8 +619,7 @@ muc_status muc_mcu_write_attention_q8(muc_mcu_lowering *l, const muc_node *node)
         MUC_TRY(muc_mcu_pass_input(l, i));
     for (uint32_t i = 3; i < 7; i++)
         MUC_TRY(pass_cache(l, node, i,
-                           i < 5 ? MUR_CACHE_BYTES(&op)
-                                 : (uint64_t)op.kv_heads * op.context * sizeof(float)));
+                           i < 5 ? MUR_CACHE_BYTES(&op) : op.kv_heads * MUR_SCALES_BYTES(&op)));
     MUC_TRY(muc_mcu_pass_output(l, 0));
     if (fits)
         MUC_TRY(muc_mcu_pass_text(l, "tile_memory"));
