@@ -28,7 +28,8 @@ typedef struct kernels {
             mur_##isa##_attention, mur_##matrix##_matrix_bytes, mur_##matrix##_matrix_pack, \
             mur_##scratch##_attention_bytes \
     }
-static const kernels all[] = { KERNELS(ref, 1, ref, ref), KERNELS(dsp, 2, dsp, dsp) };
+static const kernels all[] = { KERNELS(ref, 1, ref, ref), KERNELS(dsp, 2, dsp, dsp),
+                               KERNELS(mve, 1, ref, dsp) };
 
 static void *take(size_t bytes)
 {

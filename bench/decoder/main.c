@@ -1,9 +1,9 @@
-/* main.c - what a token costs: a model's own code makes 64 tokens, the likeliest each time, from
- * the one that begins a text. Each token is a region for bench/instructions/count: its run and the
- * choice of the next. Printed are the tokens and a checksum of each row of logits, the same on
+/* main.c - what a token costs: a model's own code makes TOKENS tokens, the likeliest each time,
+ * from the one that begins a text. Each token is a region for bench/instructions/count: its run and
+ * the choice of the next. Printed are the tokens and a checksum of each row of logits, the same on
  * every machine.
  *
- * LM_HEADER is the model's NAME_lm.h, LM(x) is NAME_x.
+ * LM_HEADER is the model's NAME_lm.h, LM(x) is NAME_x; TOKENS at most its context.
  */
 #include LM_HEADER
 
@@ -14,8 +14,6 @@
 #define COUNT_END()
 #endif
 #include "semihosting.h"
-
-enum { TOKENS = 64 };
 
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(16)));
 

@@ -37,7 +37,7 @@ static const decoder_isa isas[] = {
       mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
     { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", 2, mur_dsp_matrix_bytes,
       mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
-    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "dsp", 1, mur_ref_matrix_bytes,
+    { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "mve", 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
     { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "ref", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
       mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
