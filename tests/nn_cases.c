@@ -88,6 +88,8 @@ static void draw_layer(mur_conv_s8 *l)
     if (chance(2)) { /* depthwise */
         if (chance(8))
             shape->in_c = between(65, 150); /* more than vectors, or a kernel, take at a time */
+        if (chance(3))
+            shape->kernel_h = shape->kernel_w = 3;
         shape->groups = shape->in_c;
         shape->out_c = shape->in_c * multiplier;
     } else if (chance(6)) {
@@ -309,6 +311,8 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
         draw_numbers(&l);
         if (!kernel->fits(&l, &plain))
             l.weight_zero = 0; /* which few kernels take */
+        if (!kernel->fits(&l, &plain) && l.output.kind == MUR_REQUANT_Q31)
+            l.output.zero = INT8_MIN; /* what some take alone */
         if (!kernel->fits(&l, &plain))
             continue;
         judge(&l);

@@ -1,4 +1,4 @@
-/* mur_dsp_depthwise.c - depthwise convolutions 3x3, 5x5 and 7x7 in TensorFlow Lite's arithmetic. */
+/* mur_dsp_depthwise.c - depthwise convolutions 5x5 and 7x7 in TensorFlow Lite's arithmetic. */
 #include "mur_dsp_planes.h"
 
 static void clamp(const mur_conv_s8 *layer, int8_t *out)

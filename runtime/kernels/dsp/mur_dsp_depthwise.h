@@ -1,5 +1,5 @@
-/* mur_dsp_depthwise.h - how mur_dsp_depthwise_s8 and mur_dsp_depthwise_wide_s8 want their
- * weights, and their scratch. */
+/* mur_dsp_depthwise.h - how mur_dsp_depthwise_3_s8, mur_dsp_depthwise_s8 and
+ * mur_dsp_depthwise_wide_s8 want their weights, and their scratch. */
 #ifndef MUR_DSP_DEPTHWISE_H
 #define MUR_DSP_DEPTHWISE_H
 

@@ -1,12 +1,12 @@
 /* mur_dsp_plane.h - one channel of a depthwise convolution: the inner loops of
- * mur_dsp_depthwise_s8.
+ * mur_dsp_depthwise_s8 and mur_dsp_depthwise_wide_s8.
  *
  * Words of the plane are pairs of neighbouring columns. Two outputs at a time: with stride 1 the
  * second output's window begins in the middle of a word, so weights are there twice, as
  * (w0,w1)(w2,w3).. and as (w1,w2)(w3,w4)...
  *
  * With MUR_DSP_PLANE_SUMS defined, before this is included, outputs are the sums, as int32 side by
- * side, one row a call. */
+ * side, one row a call; then kernels of 3 are here, too. */
 #ifndef MUR_DSP_PLANE_H
 #define MUR_DSP_PLANE_H
 
@@ -129,6 +129,8 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     "add sp, sp, #60\n" \
     "pop {r4-r11, pc}\n"
 
+#ifdef MUR_DSP_PLANE_SUMS
+
 /* kernel 3: weights stay in r0-r5; r10, r11, r12 are three rows of the plane; `pair` makes and
  * stores two outputs; `second` is what the second one's sum begins with */
 /* clang-format off */
@@ -147,8 +149,6 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
                      MUR_DSP_PLANE_STEP \
                      MUR_DSP_PLANE_NEXT)
 /* clang-format on */
-
-#if !MUR_DUAL_ISSUE || defined(MUR_DSP_PLANE_SUMS)
 
 #define MUR_DSP_ROW_3_1(p, w01, w12, second) \
     "ldrd r8, r9, [" #p "], #4\n" \
@@ -183,8 +183,6 @@ static inline void mur_dsp_expand(uint32_t *out, const int8_t *w, int32_t size, 
     MUR_DSP_PLANE_STORE(r10)
 /* clang-format on */
 
-#endif
-
 __attribute__((naked, noinline)) static void mur_dsp_plane_3_1(__attribute__((unused))
                                                                const mur_dsp_plane *plane)
 {
@@ -196,6 +194,8 @@ __attribute__((naked, noinline)) static void mur_dsp_plane_3_2(__attribute__((un
 {
     MUR_DSP_PLANE_3("r0-r4", MUR_DSP_PLANE_PAIR_3_2);
 }
+
+#endif
 
 /* in the frame of a loop; called by their assembly alone */
 __attribute__((naked, noinline, used)) static void mur_dsp_plane_step(void)
@@ -389,8 +389,10 @@ static inline void mur_dsp_plane_any(const mur_dsp_plane *plane, int32_t size, i
         mur_dsp_plane_any(plane, size, stride); \
     }
 
+#ifdef MUR_DSP_PLANE_SUMS
 MUR_DSP_PLANE_EMULATED(3, 1)
 MUR_DSP_PLANE_EMULATED(3, 2)
+#endif
 MUR_DSP_PLANE_EMULATED(5, 1)
 MUR_DSP_PLANE_EMULATED(5, 2)
 MUR_DSP_PLANE_EMULATED(7, 1)

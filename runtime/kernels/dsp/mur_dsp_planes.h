@@ -18,7 +18,11 @@ static inline int32_t mur_dsp_least(int32_t a, int32_t b)
 static void mur_dsp_run_plane(const mur_conv_s8 *layer, const mur_dsp_plane *plane)
 {
     static void (*const loops[3][2])(const mur_dsp_plane *) = {
+#ifdef MUR_DSP_PLANE_SUMS
         { mur_dsp_plane_3_1, mur_dsp_plane_3_2 },
+#else
+        { NULL, NULL },
+#endif
         { mur_dsp_plane_5_1, mur_dsp_plane_5_2 },
         { mur_dsp_plane_7_1, mur_dsp_plane_7_2 },
     };

@@ -320,17 +320,24 @@ static int has_plane(const mur_conv_s8 *layer)
            layer->shape.dilation_w == 1;
 }
 
-int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+/* are all channels' sums within `bits` of two's complement, and their shifts at most `shift`? */
+static int has_simple_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
+                             int32_t shift)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0 || !has_plane(layer))
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
         view v = view_of(layer, plain, c);
 
-        if (!is_simple(&v, 32))
+        if (!is_simple(&v, bits) || -v.shift > shift)
             return 0;
     }
     return 1;
+}
+
+int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->shape.kernel_h > 3 && has_simple_planes(layer, plain, 32, 31);
 }
 
 static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
@@ -379,6 +386,34 @@ size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return MUR_DSP_PLANE_WEIGHTS * 4 +
            (size_t)mur_dsp_plane_rows(layer) * (size_t)mur_dsp_plane_columns(layer) * 2;
+}
+
+/* ---- depthwise 3x3 ---- */
+
+/* doubled sums of 32 bits; what is added ahead of shifts, up to 2^31 */
+int mur_dsp_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->shape.kernel_h == 3 && layer->shape.stride_h == layer->shape.stride_w &&
+           has_simple_planes(layer, plain, 31, 22);
+}
+
+size_t mur_dsp_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
+}
+
+void mur_dsp_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                 void *packed)
+{
+    pack_planes(layer, plain, view_of, MUR_DSP_PLANE_WORDS, packed);
+}
+
+/* with what the windows of an odd last row's pair touch below the plane */
+size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)(mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) +
+                    2 * layer->shape.stride_h) *
+           2;
 }
 
 /* ---- depthwise, wide ---- */
