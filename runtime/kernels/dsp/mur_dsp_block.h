@@ -32,10 +32,10 @@ typedef struct mur_dsp_columns {
     int16_t *to;
     const int8_t *from;
     int32_t step;          /* to the next row */
-    int32_t rows, columns; /* rows at least 1 */
+    int32_t rows, columns; /* columns at least 1 */
     int32_t rest;          /* bytes from the end of the first column to the next, in the plane */
     int32_t from_rest;     /* in the image */
-    int32_t other_rest;    /* as rest, of the second column; then both by turns */
+    int32_t rests;         /* rest + the same of the second column; then both by turns */
 } mur_dsp_columns;
 
 #if MUR_HAVE_DSP
@@ -136,9 +136,9 @@ typedef struct mur_dsp_columns {
     "asr r1, r1, r11\n" \
     "asr r2, r2, r11\n" \
     "asr r3, r3, r11\n" \
-    "ldr r12, [sp, #80]\n" \
+    "ldr r12, [sp, #84]\n" \
     "ldr r10, [sp, #72]\n" \
-    "ldr r11, [sp, #76]\n" \
+    "ldr r11, [sp, #80]\n" \
     "ssat r0, #8, r0, asr #1\n" \
     "ssat r1, #8, r1, asr #1\n" \
     "ssat r2, #8, r2, asr #1\n" \
@@ -148,7 +148,7 @@ typedef struct mur_dsp_columns {
     "strb r2, [r12]\n" \
     "strb r1, [r10, r11]\n" \
     "strb r0, [r10]\n" \
-    "ldr r11, [sp, #84]\n" \
+    "ldr r11, [sp, #76]\n" \
     "sub r10, r12, r10\n" \
     "add r12, r12, r10\n" \
     "cmp lr, r11\n" \
@@ -157,8 +157,8 @@ typedef struct mur_dsp_columns {
 #endif
 
 /* r0, r1: sums of a row; r2, r3: of the next; r4-r9: weights; r10-r12: x; lr: where the window is.
- * On the stack a copy of *block, then at 72 the output at which this stands, steps to the next
- * column and row of outputs, and where the column of windows ends. */
+ * On the stack a copy of *block, then at 72 the output at which this stands, where the column of
+ * windows ends, and steps to the next column and row of outputs. */
 /* clang-format off */
 #define MUR_DSP_BLOCK_RUN(stride, sums) \
     __asm__ volatile("push {r4-r11, lr}\n" \
@@ -182,8 +182,7 @@ typedef struct mur_dsp_columns {
                      "ldreq r11, [sp, #20]\n" \
                      "ldr r12, [sp, #32]\n" \
                      "add r10, sp, #72\n" \
-                     "stm r10, {r0, r11, r12}\n" \
-                     "str r2, [sp, #84]\n" \
+                     "stm r10, {r0, r2, r11, r12}\n" \
                      "add r0, r0, r11, lsl #1\n" \
                      "str r0, [sp, #24]\n" \
                      "cmp lr, r2\n" \
@@ -196,32 +195,29 @@ typedef struct mur_dsp_columns {
                      MUR_DSP_BLOCK_STORE \
                      "blo 2b\n" \
                      "3: ldr r0, [sp, #12]\n" \
-                     "ldr r1, [sp, #80]\n" \
-                     "ldr r2, [sp, #84]\n" \
                      "cbz r0, 4f\n" \
+                     "ldr r1, [sp, #84]\n" \
+                     "ldr r2, [sp, #76]\n" \
                      "cbz r1, 4f\n" \
                      "add r2, r2, r0\n" \
                      "mov r1, #0\n" \
-                     "str r1, [sp, #80]\n" \
-                     "str r2, [sp, #84]\n" \
+                     "str r1, [sp, #84]\n" \
+                     "str r2, [sp, #76]\n" \
                      "b 2b\n" \
                      "4: ldr r0, [sp, #16]\n" \
                      "cmp r0, #0\n" \
                      "bne 1b\n" \
                      "add sp, sp, #88\n" \
                      "pop {r4-r11, pc}\n" \
-                     "7: smmulr r0, r0, r10\n" \
-                     "smmulr r1, r1, r10\n" \
-                     "smmulr r2, r2, r10\n" \
-                     "smmulr r3, r3, r10\n" \
-                     "add r0, r0, r0, asr #31\n" \
-                     "add r1, r1, r1, asr #31\n" \
-                     "add r2, r2, r2, asr #31\n" \
-                     "add r3, r3, r3, asr #31\n" \
-                     "add r0, r0, r12\n" \
-                     "add r1, r1, r12\n" \
-                     "add r2, r2, r12\n" \
-                     "add r3, r3, r12\n" \
+                     "7: add r11, r12, r0, asr #31\n" \
+                     "smmlar r0, r0, r10, r11\n" \
+                     "add r11, r12, r1, asr #31\n" \
+                     "smmlar r1, r1, r10, r11\n" \
+                     "add r11, r12, r2, asr #31\n" \
+                     "smmlar r2, r2, r10, r11\n" \
+                     "add r11, r12, r3, asr #31\n" \
+                     "smmlar r3, r3, r10, r11\n" \
+                     "ldr r11, [sp, #40]\n" \
                      "b 8b\n")
 /* clang-format on */
 
@@ -257,18 +253,20 @@ mur_dsp_gather_columns(__attribute__((unused)) const mur_dsp_columns *columns)
                      "strh r10, [r0, #12]\n"
                      "strh lr, [r0], #16\n"
                      "bne 2b\n"
-                     "3: ands r12, r3, #3\n"
-                     "beq 5f\n"
-                     "4: ldrsb lr, [r1]\n"
+                     "3: lsls r12, r3, #31\n" /* carry: are there two more? */
+                     "bcc 4f\n"
+                     "ldrsb r8, [r1]\n"
+                     "ldrsb r9, [r1, r2]\n"
+                     "add r1, r1, r2, lsl #1\n"
+                     "strh r9, [r0, #4]\n"
+                     "strh r8, [r0], #8\n"
+                     "4: beq 5f\n"
+                     "ldrsb r8, [r1]\n"
                      "add r1, r1, r2\n"
-                     "strh lr, [r0], #4\n"
-                     "subs r12, r12, #1\n"
-                     "bne 4b\n"
+                     "strh r8, [r0], #4\n"
                      "5: add r0, r0, r5\n"
                      "add r1, r1, r6\n"
-                     "mov r8, r5\n"
-                     "mov r5, r7\n"
-                     "mov r7, r8\n"
+                     "sub r5, r7, r5\n"
                      "subs r4, r4, #1\n"
                      "bne 1b\n"
                      "pop {r4-r11, pc}\n");
@@ -329,7 +327,7 @@ static inline void mur_dsp_gather_columns(const mur_dsp_columns *columns)
         for (int32_t y = 0; y < columns->rows; y++, from += columns->step, to += 2)
             *to = *from;
         from += columns->from_rest;
-        to += (x & 1 ? columns->other_rest : columns->rest) / 2;
+        to += (x & 1 ? columns->rests - columns->rest : columns->rest) / 2;
     }
 }
 

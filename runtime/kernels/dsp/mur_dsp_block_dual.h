@@ -106,14 +106,14 @@
     "smmlar r2, r2, r10, r12\n"
 
 #define MUR_DSP_BLOCK_STORE \
-    "ldr r12, [sp, #80]\n" \
+    "ldr r12, [sp, #84]\n" \
     "asr r0, r0, r11\n" \
     "asr r2, r2, r11\n" \
     "ldr r10, [sp, #72]\n" \
     "add r12, r10, r12\n" \
     "asr r1, r1, r11\n" \
     "asr r3, r3, r11\n" \
-    "ldr r11, [sp, #76]\n" \
+    "ldr r11, [sp, #80]\n" \
     "ssat r3, #8, r3, asr #1\n" \
     "ssat r2, #8, r2, asr #1\n" \
     "strb r3, [r12, r11]\n" \
@@ -121,7 +121,7 @@
     "strb r2, [r12]\n" \
     "ssat r0, #8, r0, asr #1\n" \
     "strb r1, [r10, r11]\n" \
-    "ldr r11, [sp, #84]\n" \
+    "ldr r11, [sp, #76]\n" \
     "strb r0, [r10]\n" \
     "sub r10, r12, r10\n" \
     "add r12, r12, r10\n" \

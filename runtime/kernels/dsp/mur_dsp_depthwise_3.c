@@ -6,24 +6,24 @@
 #include "mur_dsp_depthwise.h"
 #include "mur_nn_arith.h"
 
-static uint32_t two(int32_t low, int32_t high)
-{
-    return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
-}
-
 /* a channel's numbers, out of its words at head and its bytes at tail */
 static void set_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
                         mur_dsp_block *block)
 {
-    int32_t shift = *tail++ - 1;
+    int32_t shift = *tail - 1;
 
     block->bias = 2 * (int32_t)head[0];
     block->mul = (int32_t)(head[1] >> 1);
     block->shift = layer->output.zero == INT8_MIN ? shift : INT32_MIN + shift;
     block->round = (2 * layer->output.zero + 1) * (1 << shift);
-    for (int32_t i = 0; i < 3; i++, tail += 3) {
-        block->w[i][0] = two(2 * tail[0], 2 * tail[1]);
-        block->w[i][1] = two(2 * tail[1], 2 * tail[2]);
+#pragma GCC unroll 3
+    for (int32_t i = 0; i < 3; i++) {
+        uint32_t row = mur_four(tail + 3 * i); /* bytes 1 to 3 */
+        uint32_t w1 = mur_sxtab16(mur_sxtb16(row), row) >> 16;
+        uint32_t w02 = mur_sxtab16_odd(mur_sxtb16_odd(row), row);
+
+        block->w[i][0] = (w02 & 0xffff) | w1 << 16;
+        block->w[i][1] = (w02 & 0xffff0000) | w1;
     }
 }
 
@@ -49,11 +49,15 @@ static void set_columns(const mur_conv_s8 *layer, mur_word *x, mur_dsp_columns *
 
     image->rows = mur_clamp(rows - s->pad_top, 0, s->in_h);
     image->columns = mur_clamp(mur_dsp_plane_columns(layer) - s->pad_left, 0, s->in_w);
+    if (image->columns == 0) { /* a column of nothing */
+        image->rows = 0;
+        image->columns = 1;
+    }
     down = 4 * image->rows;
     image->to = (int16_t *)(void *)(x + (s->pad_left >> 1) * rows + s->pad_top) + odd;
     image->step = s->in_pitch;
     image->rest = (odd ? 4 * rows - 2 : 2) - down;
-    image->other_rest = (odd ? 2 : 4 * rows - 2) - down;
+    image->rests = 4 * rows - 2 * down;
     image->from_rest = s->in_c - image->rows * s->in_pitch;
 }
 
@@ -71,6 +75,7 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
     const int8_t *tail = (const int8_t *)(head + MUR_DSP_PLANE_WORDS * s->in_c);
     void (*run)(const mur_dsp_block *) = s->stride_w == 1 ? mur_dsp_block_1 : mur_dsp_block_2;
     int32_t words = mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2;
+    uint32_t border = ((uint32_t)layer->in_zero & 0xffff) * 0x10001;
     mur_word *x = scratch;
     mur_dsp_columns image;
     mur_dsp_block block;
@@ -78,11 +83,10 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
     set_block(layer, x, &block);
     set_columns(layer, x, &image);
     for (int32_t i = 0; i < words; i++)
-        x[i] = two(layer->in_zero, layer->in_zero);
+        x[i] = border;
     for (int32_t c = 0; c < s->in_c; c++, head += MUR_DSP_PLANE_WORDS, tail += 10) {
         image.from = in + c;
-        if (image.rows > 0 && image.columns > 0)
-            mur_dsp_gather_columns(&image);
+        mur_dsp_gather_columns(&image);
         set_channel(layer, head, tail, &block);
         block.out = out + c;
         run(&block);
