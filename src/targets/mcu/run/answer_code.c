@@ -419,6 +419,7 @@ static double peak_macs(muc_mcu_isa isa)
     case MUC_MCU_ISA_NONE:
     case MUC_MCU_ISA_RV:
         return 0.5;
+    case MUC_MCU_ISA_RVV: /* as long as its registers, which the core's name does not tell */
     case MUC_MCU_ISA_HOST:
     case MUC_MCU_ISA_COUNT:
         break;
