@@ -336,9 +336,30 @@ static void every_failed_allocation_is_told(void **state)
     }
 }
 
+/* WORDS of ops.def: each of them is in attribute_words.def */
+static void words_of_operators_are_words(void **state)
+{
+    static const char *const lists[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    MUC_FACTS facts
+#define WORDS(attribute, words) words,
+#include "graph/ops.def"
+    };
+    char text[256];
+    muc_word word;
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(lists); i++) {
+        snprintf(text, sizeof(text), "%s", lists[i]);
+        for (char *at = strtok(text, " "); at; at = strtok(NULL, " "))
+            CHECK(muc_word_find(at, &word));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_operators_are_words),
         cmocka_unit_test(text_is_read_and_printed_exactly),
         cmocka_unit_test(blocks_are_printed_as_their_bytes),
         cmocka_unit_test(wrong_graphs_are_refused_by_name),

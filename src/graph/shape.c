@@ -248,24 +248,31 @@ static muc_status check_types(const muc_rule *r)
                                info->flags & MUC_OP_QUANTIZED ? " or quantized" : "");
 }
 
-/* the words that an attribute of an operator may be, bit by bit */
-static uint64_t words_of(muc_op op, muc_attribute_key key)
+/* whether a list has this word, with blanks between */
+static bool is_among(const char *word, const char *words)
 {
-    _Static_assert(MUC_WORD_COUNT <= 64, "a word is no bit");
+    size_t length = strlen(word);
+
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static bool knows(muc_op op, muc_attribute_key key, const char *word)
+{
     switch (op) {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     case MUC_OP_##id: \
         MUC_FACTS facts break;
-#define W(word) (UINT64_C(1) << MUC_WORD_##word)
 #define WORDS(attribute, words) \
     if (key == MUC_KEY_##attribute) \
-        return words;
+        return is_among(word, words);
 #include "graph/ops.def"
-#undef W
     case MUC_OP_COUNT:
         break;
     }
-    return UINT64_MAX;
+    return true;
 }
 
 /* integers within their range, words that the operator knows */
@@ -277,11 +284,13 @@ static muc_status check_attributes(const muc_rule *r)
 
         if (info->type == MUC_ATTRIBUTE_INTEGER)
             MUC_TRY(muc_rule_integer(r, a->key, info->least, info->most));
-        if (info->type == MUC_ATTRIBUTE_WORD &&
-            !(words_of(r->node->op, a->key) >> a->value.integer & 1))
-            return muc_rule_fail(r, "%s is %s, which %s does not know", info->name,
-                                 muc_word_name((muc_word)a->value.integer),
-                                 muc_op_get(r->node->op)->name);
+        if (info->type == MUC_ATTRIBUTE_WORD) {
+            const char *word = muc_word_name((muc_word)a->value.integer);
+
+            if (!knows(r->node->op, a->key, word))
+                return muc_rule_fail(r, "%s is %s, which %s does not know", info->name, word,
+                                     muc_op_get(r->node->op)->name);
+        }
     }
     return MUC_OK;
 }
