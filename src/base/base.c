@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/threads.h"
+#include "base/file_system.h"
+#include "base/system.h"
 #include "base/visible_name.h"
 
 /* a file that was read, or written */
@@ -63,7 +63,7 @@ muc_context *muc_context_new(unsigned threads)
     if (!ctx)
         return NULL;
     pthread_mutex_init(&ctx->lock, NULL);
-    ctx->threads = threads ? threads : muc_processor_count();
+    ctx->threads = threads ? threads : muc_processors();
     return ctx;
 }
 
@@ -146,9 +146,9 @@ static bool add_file(muc_context *ctx, const char *path, const known_file *file)
     return true;
 }
 
-muc_status muc_file_note(muc_context *ctx, const char *path, const struct stat *info, bool own)
+muc_status muc_file_note(muc_context *ctx, const char *path, const muc_file_info *info, bool own)
 {
-    const known_file file = { info->st_dev, info->st_ino, own, NULL };
+    const known_file file = { info->device, info->inode, own, NULL };
     bool added;
 
     pthread_mutex_lock(&ctx->lock);
@@ -160,19 +160,19 @@ muc_status muc_file_note(muc_context *ctx, const char *path, const struct stat *
 /* a file that was removed since may have left its number to another */
 static bool is_there(const known_file *file)
 {
-    struct stat info;
+    muc_file_info info;
 
-    return stat(file->path, &info) == 0 && info.st_ino == file->inode &&
-           info.st_dev == file->device;
+    return muc_info_of_path(file->path, &info) && info.inode == file->inode &&
+           info.device == file->device;
 }
 
-const char *muc_input_find(muc_context *ctx, const struct stat *info)
+const char *muc_input_find(muc_context *ctx, const muc_file_info *info)
 {
     const known_file *file;
     const char *path;
 
     pthread_mutex_lock(&ctx->lock);
-    file = find_file(ctx, info->st_dev, info->st_ino);
+    file = find_file(ctx, info->device, info->inode);
     path = file && !file->own && is_there(file) ? file->path : NULL;
     pthread_mutex_unlock(&ctx->lock);
     return path;
@@ -294,7 +294,7 @@ muc_status muc_new_aligned(muc_context *ctx, const char *source, size_t bytes, v
     enum { LINE = 64 };
     size_t whole = bytes < SIZE_MAX - LINE ? (bytes / LINE + 1) * LINE : 0;
 
-    *out = whole && may_allocate() ? aligned_alloc(LINE, whole) : NULL;
+    *out = whole && may_allocate() ? muc_aligned_alloc(LINE, whole) : NULL;
     if (!*out)
         return muc_fail_nomem(ctx, source, bytes);
     memset(*out, 0, whole);

@@ -9,7 +9,9 @@
 
 #include "muc/status.h"
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__) /* whose printf is C99's, though "printf" is Windows' to the compiler */
+#define MUC_PRINTF(fmt_index, first) __attribute__((format(gnu_printf, fmt_index, first)))
+#elif defined(__GNUC__)
 #define MUC_PRINTF(fmt_index, first) __attribute__((format(printf, fmt_index, first)))
 #else
 #define MUC_PRINTF(fmt_index, first)
@@ -51,10 +53,10 @@ muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes);
 
 /* Files that the context has read are its inputs, unless they are its own, written by it: no input
  * is overwritten. path is copied. */
-struct stat;
-muc_status muc_file_note(muc_context *ctx, const char *path, const struct stat *info, bool own);
+typedef struct muc_file_info muc_file_info;
+muc_status muc_file_note(muc_context *ctx, const char *path, const muc_file_info *info, bool own);
 /* The path of the input that a file is, or NULL. */
-const char *muc_input_find(muc_context *ctx, const struct stat *info);
+const char *muc_input_find(muc_context *ctx, const muc_file_info *info);
 /* What muc_context_set_force was told. */
 bool muc_context_force(const muc_context *ctx);
 
@@ -66,7 +68,8 @@ muc_status muc_new_array(muc_context *ctx, const char *source, size_t count, siz
                          void **out);
 void muc_alloc_fail_after(long k);
 void *muc_calloc(size_t count, size_t size);
-/* Zeroed bytes at a multiple of 64, a line of the caches and the widest vector; for free. */
+/* Zeroed bytes at a multiple of 64, a line of the caches and the widest vector; for
+ * muc_aligned_free. */
 muc_status muc_new_aligned(muc_context *ctx, const char *source, size_t bytes, void **out);
 
 /* Checked arithmetic: false on overflow, *out untouched. */

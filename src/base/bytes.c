@@ -64,6 +64,33 @@ muc_status muc_read_f32(muc_reader *reader, const char *what, float *out)
     return MUC_OK;
 }
 
+const char *muc_find_part(const char *text, size_t size, const char *part, size_t part_size)
+{
+    const char *end = text + size;
+
+    if (part_size == 0)
+        return text;
+    for (const char *at = text; (size_t)(end - at) >= part_size; at++) {
+        at = memchr(at, part[0], (size_t)(end - at) - part_size + 1);
+        if (!at || memcmp(at, part, part_size) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static char small_letter(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool muc_are_alike(const char *a, const char *b, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (small_letter(a[i]) != small_letter(b[i]))
+            return false;
+    return true;
+}
+
 enum { CRC_BYTES = 8, FOLDED = 64 };
 
 /* [k][b]: what byte b changes that k bytes follow */

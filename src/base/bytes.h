@@ -76,6 +76,12 @@ static inline void muc_store_u64(uint8_t *p, uint64_t v)
     muc_store_u32(p + 4, (uint32_t)(v >> 32));
 }
 
+/* The first place of a part in bytes, or NULL; a part of no bytes is everywhere. */
+const char *muc_find_part(const char *text, size_t size, const char *part, size_t part_size);
+/* Whether bytes are the same but for ASCII letters being capitals; stops at the first that differ.
+ */
+bool muc_are_alike(const char *a, const char *b, size_t size);
+
 /* CRC-32 (IEEE 802.3, as in zlib), continuing from crc; start with 0. */
 uint32_t muc_crc32(uint32_t crc, const uint8_t *data, size_t size);
 

@@ -1,94 +1,28 @@
-/* child_process.c - starts other programs and waits for them. */
+/* child_process.c - finds other programs, and tells how they ended. */
 #include "base/child_process.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/temporary.h"
+#include "base/file_system.h"
 
-extern char **environ;
-
-/* what this program waits for, or ignores, ends a child */
-static void let_signals_end(posix_spawnattr_t *attributes)
+muc_status muc_child_judge(muc_context *ctx, const char *name, int code)
 {
-    sigset_t none, ignored;
-
-    sigemptyset(&none);
-    sigemptyset(&ignored);
-    sigaddset(&ignored, SIGXFSZ);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &ignored);
-    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-/* *state is waitpid's */
-static void await(pid_t child, int *state)
-{
-    siginfo_t info;
-
-    muc_child_note(child);
-    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
-    muc_child_forget(child);
-    *state = 0;
-    while (waitpid(child, state, 0) < 0 && errno == EINTR)
-        ;
-}
-
-muc_status muc_child_await(muc_context *ctx, const char *const *words, const char *in,
-                           const char *out, const char *err, int *state)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    pid_t child;
-    int error;
-
-    posix_spawnattr_init(&attributes);
-    let_signals_end(&attributes);
-    posix_spawn_file_actions_init(&actions);
-    if (in)
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
-    if (out)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
-                                         0600);
-    if (err)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC,
-                                         0600);
-    error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
-                         environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error)
-        return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
-                        strerror(error));
-    await(child, state);
-    return MUC_OK;
-}
-
-muc_status muc_child_judge(muc_context *ctx, const char *name, int state)
-{
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+    if (code == 0)
         return MUC_OK;
     return muc_fail(ctx, MUC_IO, name, MUC_NO_OFFSET, "%s %d",
-                    WIFSIGNALED(state) ? "was ended by signal" : "failed with status",
-                    WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state));
+                    code < 0 ? "was ended by signal" : "failed with status", abs(code));
 }
 
 muc_status muc_find_program(muc_context *ctx, muc_arena *arena, const char *name, const char **out)
 {
     const char *at = getenv("PATH");
 
-    for (*out = NULL; at && *at && !*out; at += *at == ':') {
-        size_t length = strcspn(at, ":");
+    for (*out = NULL; at && *at && !*out; at += *at != '\0') {
+        size_t length = strcspn(at, muc_path_separator);
 
         MUC_TRY(muc_arena_format(ctx, arena, out, "%.*s/%s", (int)length, at, name));
-        if (access(*out, X_OK) != 0)
+        if (!muc_may_run(*out))
             *out = NULL;
         at += length;
     }

@@ -3,14 +3,12 @@
 #include "base/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_system.h"
 #include "base/large.h"
 #include "base/locale.h"
 #include "base/temporary.h"
@@ -40,26 +38,24 @@ static muc_status fail_errno(muc_context *ctx, const char *path, const char *wha
 
 static muc_status map(muc_context *ctx, int fd, bool is_input, muc_file *file)
 {
-    struct stat info;
+    muc_file_info info;
 
-    if (fstat(fd, &info) != 0)
+    if (!muc_info_of_open(fd, &info))
         return fail_errno(ctx, file->path, "cannot stat");
-    if (!S_ISREG(info.st_mode))
+    if (info.kind != MUC_PATH_FILE)
         return muc_fail(ctx, MUC_IO, file->path, MUC_NO_OFFSET,
-                        S_ISDIR(info.st_mode) ? "is a folder, not a regular file"
-                                              : "not a regular file");
+                        info.kind == MUC_PATH_FOLDER ? "is a folder, not a regular file"
+                                                     : "not a regular file");
     if (is_input)
         MUC_TRY(muc_file_note(ctx, file->path, &info, false));
     file->bytes.name = file->path;
-    file->bytes.size = (size_t)info.st_size;
+    file->bytes.size = (size_t)info.bytes;
     file->bytes.data = (const uint8_t *)"";
-    if (info.st_size == 0)
+    if (info.bytes == 0)
         return MUC_OK;
-    file->mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (file->mapping == MAP_FAILED) {
-        file->mapping = NULL;
+    file->mapping = muc_map(fd, file->bytes.size);
+    if (!file->mapping)
         return fail_errno(ctx, file->path, "cannot map");
-    }
     file->bytes.data = file->mapping;
     return MUC_OK;
 }
@@ -86,7 +82,7 @@ static muc_status open_path(muc_context *ctx, const char *path, bool is_input, m
     memset(out, 0, sizeof(*out));
     if (!name)
         return muc_fail_nomem(ctx, path, strlen(path));
-    return open_fd(ctx, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), name, is_input, out);
+    return open_fd(ctx, muc_open_to_read(path), name, is_input, out);
 }
 
 muc_status muc_file_open(muc_context *ctx, const char *path, muc_file *out)
@@ -111,7 +107,7 @@ static bool has_parent_step(const char *path)
  */
 static bool lies_in(const char *real, const char *name, bool file)
 {
-    char *folder = realpath(name, NULL);
+    char *folder = muc_real_path(name);
     size_t length = folder ? strlen(folder) : 0;
     bool inside;
 
@@ -128,7 +124,7 @@ static bool lies_in(const char *real, const char *name, bool file)
 static muc_status check_links(muc_context *ctx, const char *dir, const char *owner,
                               const char *path)
 {
-    char *real = realpath(path, NULL);
+    char *real = muc_real_path(path);
     muc_status status = MUC_OK;
 
     if (!real)
@@ -150,7 +146,7 @@ muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *
     muc_status status;
 
     memset(out, 0, sizeof(*out));
-    if (path[0] == '\0' || path[0] == '/' || has_parent_step(path))
+    if (path[0] == '\0' || path[0] == '/' || has_parent_step(path) || !muc_is_common_name(path))
         return muc_fail(ctx, MUC_MALFORMED, dir, MUC_NO_OFFSET,
                         "refers to '%s', which is not inside the model's folder", path);
     muc_text_add(&name, "%s%s%s", dir, separator, path);
@@ -166,7 +162,7 @@ muc_status muc_file_open_beneath(muc_context *ctx, const char *dir, const char *
 void muc_file_close(muc_file *file)
 {
     if (file->mapping)
-        munmap(file->mapping, file->bytes.size);
+        muc_unmap(file->mapping, file->bytes.size);
     free(file->path);
     memset(file, 0, sizeof(*file));
 }
@@ -181,14 +177,16 @@ void muc_file_rest(const muc_file *file, const uint8_t *data, size_t bytes)
 
 bool muc_path_is_dir(const char *path)
 {
-    struct stat info;
+    muc_file_info info;
 
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return muc_info_of_path(path, &info) && info.kind == MUC_PATH_FOLDER;
 }
 
 bool muc_path_exists(const char *path)
 {
-    return access(path, F_OK) == 0;
+    muc_file_info info;
+
+    return muc_info_of_path(path, &info);
 }
 
 /* ---- writing ---- */
@@ -196,9 +194,9 @@ bool muc_path_exists(const char *path)
 muc_status muc_input_protect(muc_context *ctx, const char *path)
 {
     MUC_IN_C_LOCALE;
-    struct stat info;
+    muc_file_info info;
 
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+    if (!muc_info_of_path(path, &info) || info.kind != MUC_PATH_FILE)
         return MUC_OK;
     return muc_file_note(ctx, path, &info, false);
 }
@@ -213,21 +211,21 @@ static muc_status check_parent(muc_context *ctx, const char *path)
         return muc_fail_nomem(ctx, path, strlen(path));
     if (slash)
         parent[slash == path ? 1 : slash - path] = '\0';
-    writable = access(parent, W_OK | X_OK) == 0;
+    writable = muc_may_write_in(parent);
     free(parent);
     return writable ? MUC_OK : fail_errno(ctx, path, "cannot create");
 }
 
 muc_status muc_output_precheck(muc_context *ctx, const char *path)
 {
-    struct stat info;
+    muc_file_info info;
     const char *input;
 
-    if (stat(path, &info) != 0)
+    if (!muc_info_of_path(path, &info))
         return check_parent(ctx, path);
-    if (S_ISDIR(info.st_mode))
+    if (info.kind == MUC_PATH_FOLDER)
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "is a folder; name a file to write");
-    if (!S_ISREG(info.st_mode))
+    if (info.kind != MUC_PATH_FILE)
         return MUC_OK;
     input = muc_input_find(ctx, &info);
     if (input)
@@ -248,21 +246,18 @@ static void output_free(muc_output *output)
 /* a device or a pipe, which nothing may replace, is written as it is */
 static bool is_special(const char *path)
 {
-    struct stat info;
+    muc_file_info info;
 
-    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    return muc_info_of_path(path, &info) && info.kind == MUC_PATH_OTHER;
 }
 
 /* a temporary file beside the path; -1: errno says why there is none */
 static int create_temporary(muc_output *output)
 {
-    mode_t mask = umask(0);
-    int fd;
+    int fd = muc_temporary_file(output->temporary);
 
-    umask(mask);
-    fd = muc_temporary_file(output->temporary);
     if (fd >= 0)
-        fchmod(fd, 0666 & ~mask);
+        muc_give_usual_rights(output->temporary, false);
     return fd;
 }
 
@@ -270,7 +265,7 @@ static void remove_temporary(const muc_output *output)
 {
     if (output->special)
         return;
-    unlink(output->temporary);
+    muc_remove(output->temporary);
     muc_temporary_forget(output->temporary);
 }
 
@@ -296,7 +291,7 @@ muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out
     }
     snprintf(output->temporary, size, "%s.XXXXXX", path);
     output->special = is_special(path);
-    fd = output->special ? open(path, O_WRONLY | O_CLOEXEC) : create_temporary(output);
+    fd = output->special ? muc_open_to_write(path) : create_temporary(output);
     if (fd >= 0)
         output->stream = fdopen(fd, "wb");
     if (!output->stream) {
@@ -324,10 +319,10 @@ muc_status muc_output_write(muc_output *output, const void *data, size_t size)
 static muc_status settle(const muc_output *output)
 {
     int fd = fileno(output->stream);
-    struct stat info;
+    muc_file_info info;
     bool written = fflush(output->stream) == 0 && !ferror(output->stream);
 
-    if (!written || (!output->special && (fsync(fd) != 0 || fstat(fd, &info) != 0)))
+    if (!written || (!output->special && (!muc_flush_to_disk(fd) || !muc_info_of_open(fd, &info))))
         return fail_errno(output->ctx, output->path, "cannot write");
     return output->special ? MUC_OK : muc_file_note(output->ctx, output->path, &info, true);
 }
@@ -337,7 +332,7 @@ muc_status muc_output_commit(muc_output *output)
     muc_status status = settle(output);
 
     if ((fclose(output->stream) != 0 ||
-         (status == MUC_OK && !output->special && rename(output->temporary, output->path) != 0)) &&
+         (status == MUC_OK && !output->special && !muc_rename(output->temporary, output->path))) &&
         status == MUC_OK)
         status = fail_errno(output->ctx, output->path, "cannot write");
     output->stream = NULL;
@@ -370,7 +365,7 @@ muc_status muc_file_write(muc_context *ctx, const char *path, const void *data, 
 
 muc_status muc_make_dir(muc_context *ctx, const char *path)
 {
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && muc_path_is_dir(path)))
+    if (muc_make_folder(path) || (errno == EEXIST && muc_path_is_dir(path)))
         return MUC_OK;
     return fail_errno(ctx, path, "cannot make the folder");
 }
@@ -392,14 +387,59 @@ muc_status muc_name_of_path(muc_context *ctx, muc_arena *arena, const char *path
 {
     size_t length;
     const char *name = last_part(path, &length), *dot;
-    char *real = strspn(name, ".") == length ? realpath(path, NULL) : NULL; /* ".", "..", "/" */
+    char *real = strspn(name, ".") == length ? muc_real_path(path) : NULL; /* ".", "..", "/" */
     muc_status status;
 
     if (real)
         name = last_part(real, &length);
-    dot = muc_path_is_dir(path) ? NULL : memrchr(name, '.', length);
-    status =
-        muc_arena_string(ctx, arena, name, dot && dot > name ? (size_t)(dot - name) : length, out);
+    dot = name + length;
+    while (dot > name && *dot != '.')
+        dot--;
+    if (dot > name && !muc_path_is_dir(path))
+        length = (size_t)(dot - name);
+    status = muc_arena_string(ctx, arena, name, length, out);
     free(real);
     return status;
+}
+
+/* ---- folders ---- */
+
+typedef struct name_list {
+    muc_context *ctx;
+    muc_arena *arena;
+    const char **names;
+    size_t count, capacity;
+    muc_status status;
+} name_list;
+
+static bool add_name(void *arg, const char *name)
+{
+    name_list *list = arg;
+
+    list->status = muc_arena_grow(list->ctx, list->arena, list->count + 1, sizeof(*list->names),
+                                  &list->capacity, (void **)&list->names);
+    if (list->status == MUC_OK)
+        list->status = muc_arena_string(list->ctx, list->arena, name, strlen(name),
+                                        &list->names[list->count++]);
+    return list->status == MUC_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+muc_status muc_folder_names(muc_context *ctx, muc_arena *arena, const char *path,
+                            const char *const **out, size_t *count)
+{
+    name_list list = { .ctx = ctx, .arena = arena };
+
+    if (!muc_visit_names(path, add_name, &list))
+        return list.status == MUC_OK ? fail_errno(ctx, path, "cannot list the folder")
+                                     : list.status;
+    if (list.count)
+        qsort(list.names, list.count, sizeof(*list.names), compare_names);
+    *out = list.names;
+    *count = list.count;
+    return MUC_OK;
 }

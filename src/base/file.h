@@ -47,6 +47,9 @@ muc_status muc_output_commit(muc_output *output);
 void muc_output_discard(muc_output *output);
 
 muc_status muc_file_write(muc_context *ctx, const char *path, const void *data, size_t size);
+/* The names in a folder but "." and "..", in the order of their bytes, in the arena. */
+muc_status muc_folder_names(muc_context *ctx, muc_arena *arena, const char *path,
+                            const char *const **out, size_t *count);
 muc_status muc_make_dir(muc_context *ctx, const char *path); /* an existing one is fine */
 
 #endif

@@ -2,10 +2,9 @@
 #ifndef MUC_LOCALE_H
 #define MUC_LOCALE_H
 
-#include <locale.h>
-
+/* As the system has locales; on Windows a caller has none but C. */
 typedef struct muc_locale {
-    locale_t c, callers;
+    void *c, *callers;
 } muc_locale;
 
 /* Sets the C locale for the calling thread alone, and gives it back what it had. */

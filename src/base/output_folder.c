@@ -3,21 +3,19 @@
 #include "base/output_folder.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/temporary.h"
 #include "base/text.h"
 
 #define LIST "FILES"
 #define LINE "%08x  %s\n" /* CRC-32 and name */
 
-enum { MOST_OPEN = 16, CRC_CHARACTERS = 8, NAME_AT = CRC_CHARACTERS + 2 };
+enum { CRC_CHARACTERS = 8, NAME_AT = CRC_CHARACTERS + 2 };
 
 struct muc_folder {
     muc_context *ctx;
@@ -120,8 +118,7 @@ muc_status muc_folder_protect(muc_context *ctx, const char *path)
 
 /* ---- what lies in a folder ---- */
 
-/* nftw has no argument for its callback */
-static _Thread_local struct {
+typedef struct search {
     muc_context *ctx;
     const char *list; /* of an earlier commit */
     size_t root;      /* characters of the folder's path and the '/' after it */
@@ -151,7 +148,7 @@ static muc_status check_content(muc_context *ctx, const char *path, const char *
 }
 
 static muc_status check_file(muc_context *ctx, const char *list, const char *path, const char *name,
-                             const struct stat *info)
+                             const muc_file_info *info)
 {
     const char *input = muc_input_find(ctx, info);
     const char *line = find_line(list, name);
@@ -164,43 +161,43 @@ static muc_status check_file(muc_context *ctx, const char *list, const char *pat
     return muc_context_force(ctx) ? MUC_OK : check_content(ctx, path, line);
 }
 
-static muc_status check_entry(const char *path, const struct stat *info, int type)
+static muc_status check_entry(const search *s, const char *path, const muc_file_info *info)
 {
-    const char *name = path + search.root;
+    const char *name = path + s->root;
 
-    if (type == FTW_DP)
-        return has_listed_file(search.list, name) ? MUC_OK : fail_foreign(search.ctx, path);
-    if (type != FTW_F)
-        return fail_foreign(search.ctx, path);
-    return strcmp(name, LIST) == 0 ? MUC_OK : check_file(search.ctx, search.list, path, name, info);
+    if (info->kind == MUC_PATH_FOLDER)
+        return has_listed_file(s->list, name) ? MUC_OK : fail_foreign(s->ctx, path);
+    if (info->kind != MUC_PATH_FILE)
+        return fail_foreign(s->ctx, path);
+    return strcmp(name, LIST) == 0 ? MUC_OK : check_file(s->ctx, s->list, path, name, info);
 }
 
-static int visit(const char *path, const struct stat *info, int type, struct FTW *place)
+static bool visit(void *arg, const char *path, const muc_file_info *info)
 {
-    if (place->level > 0)
-        search.status = check_entry(path, info, type);
-    return search.status != MUC_OK;
+    search *s = arg;
+
+    s->status = check_entry(s, path, info);
+    return s->status == MUC_OK;
 }
 
 static muc_status check_folder(muc_context *ctx, muc_arena *arena, const char *path)
 {
+    search s = { .ctx = ctx, .root = strlen(path) + 1 };
+
     if (!muc_path_is_dir(path))
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                         "is there already, and no folder; name a folder to write");
-    MUC_TRY(read_list(ctx, arena, path, false, &search.list));
-    search.ctx = ctx;
-    search.root = strlen(path) + 1;
-    search.status = MUC_OK;
-    if (nftw(path, visit, MOST_OPEN, FTW_PHYS | FTW_DEPTH) < 0)
+    MUC_TRY(read_list(ctx, arena, path, false, &s.list));
+    if (!muc_visit_tree(path, visit, &s) && s.status == MUC_OK)
         return fail_errno(ctx, path, "cannot be read");
-    return search.status;
+    return s.status;
 }
 
 /* where a folder of this path lies: links followed, no '/' at the end */
 static muc_status place_of(muc_context *ctx, muc_arena *arena, const char *path, const char **out)
 {
     size_t length = strlen(path);
-    char *real = realpath(path, NULL);
+    char *real = muc_real_path(path);
     muc_status status;
 
     while (length > 1 && path[length - 1] == '/')
@@ -232,12 +229,12 @@ static muc_status check_names(muc_context *ctx, muc_arena *arena, const char *fo
                               const char *const *names, size_t count)
 {
     const char *list, *path;
-    struct stat info;
+    muc_file_info info;
 
     MUC_TRY(read_list(ctx, arena, folder, false, &list));
     for (size_t i = 0; i < count; i++) {
         MUC_TRY(muc_arena_format(ctx, arena, &path, "%s/%s", folder, names[i]));
-        if (stat(path, &info) == 0)
+        if (muc_info_of_path(path, &info))
             MUC_TRY(check_file(ctx, list, path, names[i], &info));
     }
     return MUC_OK;
@@ -266,16 +263,14 @@ static void folder_free(muc_folder *folder)
 static muc_status begin(muc_folder *folder, const char *path)
 {
     const char *temporary;
-    mode_t mask = umask(0);
 
-    umask(mask);
     MUC_TRY(place_of(folder->ctx, &folder->arena, path, &folder->path));
     MUC_TRY(check_place(folder->ctx, &folder->arena, folder->path));
     MUC_TRY(muc_arena_format(folder->ctx, &folder->arena, &temporary, "%s.XXXXXX", folder->path));
     folder->temporary = (char *)temporary;
     if (!muc_temporary_folder(folder->temporary))
         return fail_errno(folder->ctx, folder->path, "cannot create");
-    chmod(folder->temporary, 0777 & ~mask);
+    muc_give_usual_rights(folder->temporary, true);
     return MUC_OK;
 }
 
@@ -391,7 +386,7 @@ static muc_status put_in_place(muc_folder *folder)
     muc_context *ctx = folder->ctx;
 
     if (!muc_path_exists(folder->path))
-        return rename(folder->temporary, folder->path) == 0
+        return muc_rename(folder->temporary, folder->path)
                    ? MUC_OK
                    : fail_errno(ctx, folder->path, "cannot write");
     MUC_TRY(check_folder(ctx, &folder->arena, folder->path)); /* still */

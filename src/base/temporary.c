@@ -3,31 +3,28 @@
 #include "base/temporary.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "muc/status.h"
+#include "base/file_system.h"
+#include "base/system.h"
 
-enum { MOST_OPEN = 16, MOST_REMOVALS = 100, PAUSE_MICROSECONDS = 1000 };
+enum { MOST_REMOVALS = 100, PAUSE_NANOSECONDS = 1000000 };
 
 /* a path, or with child != 0 a process */
 typedef struct item item;
 struct item {
     item *next;
-    pid_t child;
+    muc_child child;
     char path[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static muc_lock lock = MUC_LOCK_OPEN;
 static item *all;
 
-static item *new_item(pid_t child, size_t path_bytes)
+static item *new_item(muc_child child, size_t path_bytes)
 {
     item *made = malloc(sizeof(*made) + path_bytes);
 
@@ -45,17 +42,17 @@ static void push(item *made)
 }
 
 /* a child, or a path and no child */
-static void forget(pid_t child, const char *path)
+static void forget(muc_child child, const char *path)
 {
     item **link = &all, *found;
 
-    pthread_mutex_lock(&lock);
+    muc_lock_take(&lock);
     while (*link && ((*link)->child != child || (path && strcmp((*link)->path, path) != 0)))
         link = &(*link)->next;
     found = *link;
     if (found)
         *link = found->next;
-    pthread_mutex_unlock(&lock);
+    muc_lock_give(&lock);
     free(found);
 }
 
@@ -68,14 +65,14 @@ static int make(char *template, bool is_folder)
 
     if (!made)
         return -1;
-    pthread_mutex_lock(&lock);
-    result = is_folder ? (mkdtemp(template) ? 0 : -1) : mkostemp(template, O_CLOEXEC);
+    muc_lock_take(&lock);
+    result = is_folder ? (muc_make_new_folder(template) ? 0 : -1) : muc_make_new_file(template);
     error = errno;
     if (result >= 0) {
         memcpy(made->path, template, size);
         push(made);
     }
-    pthread_mutex_unlock(&lock);
+    muc_lock_give(&lock);
     if (result < 0)
         free(made);
     errno = error;
@@ -97,22 +94,26 @@ void muc_temporary_forget(const char *path)
     forget(0, path);
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
+static bool remove_one(void *arg, const char *path, const muc_file_info *info)
 {
+    (void)arg;
     (void)info;
-    (void)type;
-    (void)place;
-    return remove(path);
+    muc_remove(path);
+    return true;
 }
 
 /* again where another thread, or a child, has written into it meanwhile */
 static void remove_tree(const char *path)
 {
+    const struct timespec pause = { .tv_nsec = PAUSE_NANOSECONDS };
+    muc_file_info info;
+
     for (int i = 0; i < MOST_REMOVALS; i++) {
-        nftw(path, remove_one, MOST_OPEN, FTW_PHYS | FTW_DEPTH);
-        if (access(path, F_OK) != 0)
+        if (muc_info_of_link(path, &info) && info.kind == MUC_PATH_FOLDER)
+            muc_visit_tree(path, remove_one, NULL);
+        if (muc_remove(path) || errno == ENOENT)
             return;
-        usleep(PAUSE_MICROSECONDS);
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -134,16 +135,16 @@ static bool exchange_by_renames(const char *temporary, const char *path)
         return false;
     }
     snprintf(aside, size, "%s.old", temporary);
-    done = rename(path, aside) == 0;
-    if (done && rename(temporary, path) != 0) {
+    done = muc_rename(path, aside);
+    if (done && !muc_rename(temporary, path)) {
         int error = errno;
 
-        rename(aside, path);
+        muc_rename(aside, path);
         errno = error;
         done = false;
     }
     if (done)
-        rename(aside, temporary);
+        muc_rename(aside, temporary);
     free(aside);
     return done;
 }
@@ -152,28 +153,25 @@ bool muc_temporary_exchange(const char *temporary, const char *path)
 {
     bool done;
 
-    pthread_mutex_lock(&lock);
-#ifdef RENAME_EXCHANGE
-    done = renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_EXCHANGE) == 0;
-    if (!done && (errno == ENOSYS || errno == EINVAL))
-#endif
-        done = exchange_by_renames(temporary, path);
-    pthread_mutex_unlock(&lock);
+    muc_lock_take(&lock);
+    done =
+        muc_exchange(temporary, path) || (errno == ENOSYS && exchange_by_renames(temporary, path));
+    muc_lock_give(&lock);
     return done;
 }
 
-void muc_child_note(pid_t child)
+void muc_child_note(muc_child child)
 {
     item *made = new_item(child, 0);
 
     if (!made)
         return;
-    pthread_mutex_lock(&lock);
+    muc_lock_take(&lock);
     push(made);
-    pthread_mutex_unlock(&lock);
+    muc_lock_give(&lock);
 }
 
-void muc_child_forget(pid_t child)
+void muc_child_forget(muc_child child)
 {
     forget(child, NULL);
 }
@@ -181,10 +179,10 @@ void muc_child_forget(pid_t child)
 /* Whoever notes another from now on waits for the end of the program. */
 void muc_remove_temporaries(void)
 {
-    pthread_mutex_lock(&lock);
+    muc_lock_take(&lock);
     for (const item *i = all; i; i = i->next)
         if (i->child)
-            kill(i->child, SIGTERM);
+            muc_child_end(i->child);
     for (const item *i = all; i; i = i->next)
         if (!i->child)
             remove_tree(i->path);

@@ -3,8 +3,6 @@
 #ifndef MUC_TEMPORARY_H
 #define MUC_TEMPORARY_H
 
-#include <sys/types.h>
-
 #include "base/base.h"
 
 /* As mkstemp and mkdtemp, errno too; what they make is noted. */
@@ -19,7 +17,9 @@ void muc_temporary_remove(const char *path);
 bool muc_temporary_exchange(const char *temporary, const char *path);
 
 /* A child process that is ended with the program; to be forgotten before it is reaped. */
-void muc_child_note(pid_t child);
-void muc_child_forget(pid_t child);
+typedef int64_t muc_child; /* its number, never 0 */
+void muc_child_note(muc_child child);
+void muc_child_forget(muc_child child);
+void muc_child_end(muc_child child); /* asks it to end */
 
 #endif

@@ -2,11 +2,10 @@
 #include "base/threads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/locale.h"
+#include "base/system.h"
 
 enum {
     MAX_WORKERS = 64,
@@ -47,16 +46,6 @@ static struct pool {
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .begun = PTHREAD_COND_INITIALIZER,
            .finished = PTHREAD_COND_INITIALIZER };
-
-unsigned muc_processor_count(void)
-{
-    cpu_set_t set;
-    int n = 0;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        n = CPU_COUNT(&set);
-    return n > 0 ? (unsigned)n : 1;
-}
 
 static void pause_briefly(void)
 {
@@ -136,7 +125,7 @@ static bool look_for_work(size_t worker)
     for (unsigned i = 0; i < SPINS; i++) {
         if (has_work(worker))
             return true;
-        if (i % 64 == 0 && sched_getcpu() == atomic_load(&pool.processor))
+        if (i % 64 == 0 && muc_own_processor() == atomic_load(&pool.processor))
             return false;
         pause_briefly();
     }
@@ -162,14 +151,6 @@ static void *serve(void *number)
     return NULL;
 }
 
-static uint64_t nanoseconds(void)
-{
-    struct timespec now = { 0 };
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* To wake a thread takes as long as a brief loop, so that one mostly begins with those that look.
  */
 static void wake(bool brief)
@@ -178,7 +159,7 @@ static void wake(bool brief)
 
     if (atomic_load(&pool.asleep) == 0)
         return;
-    now = nanoseconds();
+    now = muc_nanoseconds();
     if (brief && now - pool.woken < WAKE_NANOSECONDS)
         return;
     pool.woken = now;
@@ -189,7 +170,7 @@ static void wake(bool brief)
 
 static bool is_to_be_alone(void)
 {
-    if (pool.is_alone && nanoseconds() >= pool.alone_until)
+    if (pool.is_alone && muc_nanoseconds() >= pool.alone_until)
         pool.is_alone = false;
     return pool.is_alone;
 }
@@ -232,7 +213,7 @@ static bool begin(size_t count, size_t workers, muc_parallel_body *body, void *a
     set(arg, arg);
     set(count, count);
     set(workers, workers);
-    set(processor, sched_getcpu());
+    set(processor, muc_own_processor());
     set(unfinished, count);
     atomic_store(&pool.open, ((atomic_load(&pool.open) >> 32) + 1) << 32 | count);
     wake(brief);
@@ -248,14 +229,14 @@ static muc_status end(bool brief)
     for (unsigned i = 0; i < SPINS && atomic_load(&pool.unfinished) > 0; i++)
         pause_briefly();
     if (atomic_load(&pool.unfinished) > 0) {
-        start = nanoseconds();
+        start = muc_nanoseconds();
         pthread_mutex_lock(&pool.lock);
         atomic_store(&pool.waits, true);
         while (atomic_load(&pool.unfinished) > 0)
             pthread_cond_wait(&pool.finished, &pool.lock);
         atomic_store(&pool.waits, false);
         pthread_mutex_unlock(&pool.lock);
-        now = nanoseconds();
+        now = muc_nanoseconds();
         if (brief)
             stay_alone(now, now - start);
     }

@@ -4,8 +4,6 @@
 
 #include "base/base.h"
 
-unsigned muc_processor_count(void); /* of the affinity mask, at least 1 */
-
 /* Runs body(arg, i) for every i in 0..count-1, each exactly once, on up to the context's thread
  * count. Bodies must write to disjoint places. Returns the status of the lowest i that failed. The
  * threads wait for the next loop; a body's own loop runs in the body's thread. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
+
 #define ON(verb) (1u << VERB_##verb)
 #define ON_ALL ((1u << VERB_COUNT) - 1)
 
@@ -126,6 +128,16 @@ static muc_status repeat(cli_args *args, cli_option option, const char *value)
     return MUC_OK;
 }
 
+static bool takes_path(const cli_option_row *row)
+{
+    static const char *const words[] = { "FILE", "FOLDER", "MODEL" };
+
+    for (size_t i = 0; row->value && i < sizeof(words) / sizeof(*words); i++)
+        if (strstr(row->value, words[i]))
+            return true;
+    return false;
+}
+
 static muc_status take_option(cli_args *args, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *value;
@@ -145,6 +157,8 @@ static muc_status take_option(cli_args *args, int argc, char **argv, int *at)
                               row->value);
         value = argv[++*at];
     }
+    if (value && takes_path(row))
+        muc_take_path((char *)(uintptr_t)value);
     if (repeats(option))
         return repeat(args, option, value);
     if (args->values[option])
@@ -173,6 +187,7 @@ muc_status cli_parse(cli_verb verb, int argc, char **argv, cli_args *out)
         } else if (operands == row->most) {
             return cli_misuse(out, "unexpected argument '%s'", word);
         } else {
+            muc_take_path(argv[at]);
             out->operands[operands++] = word;
         }
     }

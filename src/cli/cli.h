@@ -105,12 +105,6 @@ void cli_print_headed(const char *text);
  * a bar, for steps of more than a second; elsewhere, if asked, lines. */
 void cli_show_progress(muc_context *ctx, bool asked);
 void cli_end_progress(void); /* wipes the bar, so that other output can follow */
-/* Signals that end the program remove its temporary files first; a file that shrinks while it is
- * mapped ends it with a message and MUC_IO; writes beyond a limit or into a broken pipe fail.
- * Before any other thread is there. */
-void cli_catch_signals(void);
-/* After a failed write: ends the program, as SIGPIPE does, if nobody reads what it writes. */
-void cli_end_by_broken_pipe(void);
 
 #define CLI_VERB(name, operands, least, most, summary, explanation, example) cli_verb_fn cli_##name;
 #include "cli/cli.def"

@@ -4,18 +4,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/system.h"
 
 enum { MOST_THREADS = 1024 };
 
 /* A file that the command line names is not an output, whenever it is read. */
 static muc_status protect(muc_context *ctx, const cli_args *args, const char *path)
 {
-    struct stat input, output;
-
-    if (stat(path, &input) == 0 && S_ISREG(input.st_mode) && fstat(STDOUT_FILENO, &output) == 0 &&
-        input.st_ino == output.st_ino && input.st_dev == output.st_dev)
+    if (muc_is_standard_output(path))
         return cli_misuse(args, "%s is an input, and standard output goes to it", path);
     return muc_input_protect(ctx, path);
 }
@@ -95,10 +92,11 @@ int main(int argc, char **argv)
 {
     muc_status status;
 
-    cli_catch_signals();
+    muc_begin_program(&argc, &argv);
+    muc_catch_signals(cli_end_progress);
     status = dispatch(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == MUC_OK) {
-        cli_end_by_broken_pipe();
+        muc_end_by_broken_pipe();
         fprintf(stderr, "muc: standard output cannot be written\n");
         status = MUC_IO;
     }

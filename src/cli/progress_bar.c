@@ -1,27 +1,24 @@
 /* progress_bar.c - how far a long step is, and what is left of it, on a terminal or in a log. */
 #include "cli/cli.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/system.h"
 
 enum { FIRST_MS = 1000, AGAIN_MS = 100, LINE_MS = 10000, BAR = 30 };
 
 /* Steps may report from several threads. */
 static struct {
-    pthread_mutex_t lock;
+    muc_lock lock;
     char step[96];
     uint64_t started_ms, drawn_ms, first; /* units that were done when it started */
     bool drawn;
-} bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} bar = { .lock = MUC_LOCK_OPEN };
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return muc_nanoseconds() / 1000000;
 }
 
 static void wipe(void)
@@ -122,7 +119,7 @@ static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
     uint64_t now = now_ms();
 
     (void)arg;
-    pthread_mutex_lock(&bar.lock);
+    muc_lock_take(&bar.lock);
     take_step(name, now, done);
     if (now - bar.started_ms >= FIRST_MS && now - bar.drawn_ms >= AGAIN_MS) {
         draw(done, total);
@@ -130,7 +127,7 @@ static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
     }
     if (total && done >= total)
         wipe();
-    pthread_mutex_unlock(&bar.lock);
+    muc_lock_give(&bar.lock);
 }
 
 /* in a log: a line at a step's begin and end, and now and then */
@@ -139,14 +136,14 @@ static void progress_lines(void *arg, const char *name, uint64_t done, uint64_t 
     uint64_t now = now_ms();
 
     (void)arg;
-    pthread_mutex_lock(&bar.lock);
+    muc_lock_take(&bar.lock);
     if (take_step(name, now, done) || done >= total || now - bar.drawn_ms >= LINE_MS) {
         fprintf(stderr, "%s ", bar.step);
         print_times(done, total ? total : 1);
         fputc('\n', stderr);
         bar.drawn_ms = now;
     }
-    pthread_mutex_unlock(&bar.lock);
+    muc_lock_give(&bar.lock);
 }
 
 void cli_show_progress(muc_context *ctx, bool asked)
@@ -159,7 +156,7 @@ void cli_show_progress(muc_context *ctx, bool asked)
 
 void cli_end_progress(void)
 {
-    pthread_mutex_lock(&bar.lock);
+    muc_lock_take(&bar.lock);
     wipe();
-    pthread_mutex_unlock(&bar.lock);
+    muc_lock_give(&bar.lock);
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/system.h"
 
 /* ---- what is printed as it comes ---- */
 
@@ -177,20 +178,42 @@ static void print_timings(const muc_report *report)
 
 /* ---- conversations ---- */
 
+/* false: no memory */
+static bool add_character(char **line, size_t *capacity, size_t at, char c)
+{
+    size_t larger = 2 * *capacity + 64;
+    char *grown;
+
+    if (at == *capacity) {
+        grown = realloc(*line, larger);
+        if (!grown)
+            return false;
+        *line = grown;
+        *capacity = larger;
+    }
+    (*line)[at] = c;
+    return true;
+}
+
 /* The next line of standard input, without its end; false at the input's. *line is malloc'ed. */
 static bool read_line(char **line, size_t *capacity)
 {
-    ssize_t size;
+    size_t size = 0;
+    int c;
 
     cli_end_progress();
-    if (isatty(STDIN_FILENO)) {
+    if (muc_is_terminal(stdin)) {
         fputs("> ", stderr);
         fflush(stderr);
     }
-    size = getline(line, capacity, stdin);
-    while (size > 0 && ((*line)[size - 1] == '\n' || (*line)[size - 1] == '\r'))
+    for (c = getchar(); c != EOF && c != '\n'; c = getchar())
+        if (!add_character(line, capacity, size++, (char)c))
+            return false;
+    if ((c == EOF && size == 0) || !add_character(line, capacity, size, '\0'))
+        return false;
+    while (size > 0 && (*line)[size - 1] == '\r')
         (*line)[--size] = '\0';
-    return size >= 0;
+    return true;
 }
 
 /* One prompt and what the model says to it. */

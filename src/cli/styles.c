@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/system.h"
 
 static enum { AUTO, ALWAYS, NEVER } when;
 
@@ -11,7 +12,7 @@ bool cli_is_terminal(FILE *stream)
 {
     const char *kind = getenv("TERM");
 
-    return isatty(fileno(stream)) && kind && *kind && strcmp(kind, "dumb") != 0;
+    return muc_is_terminal(stream) && kind && *kind && strcmp(kind, "dumb") != 0;
 }
 
 muc_status cli_choose_styles(const cli_args *args)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
+
 enum { MOST_PROMPT_BYTES = 1 << 24 };
 
 muc_status cli_no_memory(const cli_args *args)
@@ -178,7 +180,7 @@ muc_status cli_need_output(const cli_args *args)
 static muc_status read_prompt(const cli_args *args, const char *path, char **out)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    FILE *file = is_stdin ? stdin : muc_open_stream(path);
     char *text = malloc(MOST_PROMPT_BYTES + 1);
     muc_status status = MUC_OK;
     size_t size = 0;

@@ -7,6 +7,7 @@
 
 #include "base/half.h"
 #include "base/large.h"
+#include "base/system.h"
 #include "graph/bounds.h"
 #include "ref/golden/chip_integers.h"
 #include "ref/golden/golden.h"
@@ -77,7 +78,7 @@ static muc_status reserve(muc_context *ctx, const char *name, budget *b, size_t 
         return MUC_OK;
     MUC_TRY(take_budget(ctx, name, b, bytes, *capacity));
     MUC_TRY(muc_new_aligned(ctx, name, bytes, &grown));
-    free(*data);
+    muc_aligned_free(*data);
     *data = grown;
     *capacity = bytes;
     return MUC_OK;
@@ -491,7 +492,7 @@ void muc_ref_close(muc_ref *ref)
         if (is_state(ref, i))
             muc_large_free(ref->values[i].data, ref->values[i].capacity);
         else
-            free(ref->values[i].data);
+            muc_aligned_free(ref->values[i].data);
     }
     muc_golden_free(ref->golden);
     free(ref->values);
@@ -500,10 +501,10 @@ void muc_ref_close(muc_ref *ref)
     free(ref->inputs);
     free(ref->input_tensors);
     free(ref->outputs);
-    free(ref->scratch.data[0]);
-    free(ref->scratch.data[1]);
+    muc_aligned_free(ref->scratch.data[0]);
+    muc_aligned_free(ref->scratch.data[1]);
     for (uint32_t i = 0; i < ref->spare_count; i++)
-        free(ref->spares[i].data);
+        muc_aligned_free(ref->spares[i].data);
     free(ref->last_reader);
     free(ref->spares);
     free(ref);

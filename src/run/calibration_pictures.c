@@ -1,8 +1,6 @@
 /* calibration_pictures.c - reads pictures to calibrate a network on. */
 #include "run/calibration_pictures.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,18 +50,17 @@ static muc_status list_entry(file_list *list, const char *folder, const char *na
 
 static muc_status list_folder(file_list *list, const char *path, unsigned depth)
 {
-    DIR *folder = depth < MOST_FOLDERS ? opendir(path) : NULL;
-    muc_status status = MUC_OK;
-    const struct dirent *entry;
+    const char *const *names;
+    size_t count;
 
-    if (!folder)
-        return muc_fail(list->ctx, MUC_IO, path, MUC_NO_OFFSET, "cannot list the folder: %s",
-                        depth < MOST_FOLDERS ? strerror(errno) : "folders in folders without end");
-    while (status == MUC_OK && (entry = readdir(folder)))
-        if (entry->d_name[0] != '.')
-            status = list_entry(list, path, entry->d_name, depth);
-    closedir(folder);
-    return status;
+    if (depth == MOST_FOLDERS)
+        return muc_fail(list->ctx, MUC_IO, path, MUC_NO_OFFSET,
+                        "cannot list the folder: folders in folders without end");
+    MUC_TRY(muc_folder_names(list->ctx, list->arena, path, &names, &count));
+    for (size_t i = 0; i < count; i++)
+        if (names[i][0] != '.')
+            MUC_TRY(list_entry(list, path, names[i], depth));
+    return MUC_OK;
 }
 
 static int compare_paths(const void *a, const void *b)

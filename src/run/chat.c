@@ -16,7 +16,7 @@ static bool has_marks(const char *text, const char *marks)
     for (;;) {
         size_t size = strcspn(marks, "\t");
 
-        if (!memmem(text, strlen(text), marks, size))
+        if (!muc_find_part(text, strlen(text), marks, size))
             return false;
         if (marks[size] == '\0')
             return true;

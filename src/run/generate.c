@@ -3,20 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/file.h"
+#include "base/system.h"
 #include "mur_sampler.h"
 #include "run/prompt_cache.h"
 #include "text/tokenizer.h"
-
-static double seconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 enum { RECENT = 64 }; /* tokens that the repeat penalty looks back on */
 
@@ -186,7 +178,7 @@ static muc_status prefill_cached(muc_engine *engine, const char *path, const uin
 static muc_status continue_tokens(muc_generator *g, const uint32_t *tokens, size_t count,
                                   muc_generation *out)
 {
-    double start = seconds_now(), middle;
+    double start = muc_seconds(), middle;
     const float *logits = NULL;
     muc_status status;
 
@@ -196,14 +188,14 @@ static muc_status continue_tokens(muc_generator *g, const uint32_t *tokens, size
                                &out->cached_tokens));
     else
         MUC_TRY(prefill(g->engine, tokens, count, &logits));
-    middle = seconds_now();
+    middle = muc_seconds();
     for (size_t i = 0; i < count; i++)
         remember(&g->chooser, tokens[i]);
     g->previous = tokens[count - 1];
     status = generate(g, logits, out);
     out->prompt_tokens = (uint32_t)count;
     out->prompt_seconds = middle - start;
-    out->seconds = seconds_now() - middle;
+    out->seconds = muc_seconds() - middle;
     return status;
 }
 

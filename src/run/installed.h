@@ -13,5 +13,7 @@ const char *muc_data_folder(void);
 /* A number of the file that holds this code: another one after it was built, or installed, anew.
  * False where no such file is to be found. */
 bool muc_build_number(uint64_t *out);
+/* The folder of the built-in model in it. */
+const char *muc_builtin_folder(void);
 
 #endif

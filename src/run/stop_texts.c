@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
+
 /* Where the stop text begins that is complete first, the longest of those, or SIZE_MAX: so it does
  * not matter how the text is cut. */
 static size_t find(const muc_stop_texts *stops)
@@ -11,7 +13,7 @@ static size_t find(const muc_stop_texts *stops)
 
     for (size_t i = 0; i < stops->count; i++) {
         size_t length = strlen(stops->texts[i]), begin;
-        const char *at = memmem(stops->held.data, stops->held.size, stops->texts[i], length);
+        const char *at = muc_find_part(stops->held.data, stops->held.size, stops->texts[i], length);
 
         if (!at)
             continue;

@@ -26,7 +26,7 @@ muc_status muc_split_passages(muc_context *ctx, muc_bytes bytes, const char *mar
     *out = NULL;
     *count = 0;
     while (bytes.size && at <= end && (limit == 0 || *count < limit)) {
-        const char *next = memmem(at, (size_t)(end - at), mark, length);
+        const char *next = muc_find_part(at, (size_t)(end - at), mark, length);
         muc_passage p = muc_strip((muc_passage){ at, (size_t)((next ? next : end) - at) });
 
         if (p.size) {
@@ -44,9 +44,10 @@ muc_status muc_read_case(muc_context *ctx, const char *name, muc_passage passage
                          muc_case *out)
 {
     const char *end = passage.text + passage.size;
-    const char *last = memrchr(passage.text, '\n', passage.size), *colon;
+    const char *last = end, *colon;
 
-    last = last ? last + 1 : passage.text;
+    while (last > passage.text && last[-1] != '\n')
+        last--;
     colon = memchr(last, ':', (size_t)(end - last));
     if (!colon)
         return muc_fail(ctx, MUC_MALFORMED, name, MUC_NO_OFFSET,

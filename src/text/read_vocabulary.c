@@ -92,13 +92,24 @@ static muc_status set_piece(muc_context *ctx, const muc_stored_vocabulary *store
     return MUC_OK;
 }
 
+/* capitals or not */
+static bool has_word(const char *text, const char *word)
+{
+    size_t size = strlen(word);
+
+    for (; strlen(text) >= size; text++)
+        if (muc_are_alike(text, word, size))
+            return true;
+    return false;
+}
+
 /* A file does not say that the special tokens of Phi-3 take the white space after them; llama.cpp
  * knows it by the model's name. */
 static void set_phi3(const muc_stored_vocabulary *stored, const muc_vocabulary *v)
 {
     static const char *const others[] = { "<unk>", "<s>", "<|endoftext|>" };
 
-    if (!stored->name || !(strcasestr(stored->name, "phi-3") || strcasestr(stored->name, "phi3")))
+    if (!stored->name || !(has_word(stored->name, "phi-3") || has_word(stored->name, "phi3")))
         return;
     for (size_t id = 0; id < v->count; id++)
         v->pieces[id].found = MUR_SPECIAL_RIGHT;

@@ -4,10 +4,9 @@
  * then can it be told which. Kernels of one kind of processor sum in one order, those of another
  * in another; so every x86-64 that can gets the same. Verbs that do not train are spared both.
  */
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/system.h"
 #include "train/ops.h"
 
 #ifdef MUC_TRAIN_DOUBLE
@@ -21,7 +20,7 @@ static const char CORE[] = "OPENBLAS_CORETYPE", THREADS[] = "OPENBLAS_NUM_THREAD
 
 muc_train_gemm_function *muc_train_blas_gemm;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static muc_lock lock = MUC_LOCK_OPEN;
 
 static bool has_fused_products(void)
 {
@@ -39,16 +38,16 @@ static void *load(void)
     void *library;
 
     if (sets_core)
-        setenv(CORE, "Haswell", 1);
+        muc_set_variable(CORE, "Haswell");
     if (sets_threads)
-        setenv(THREADS, "1", 1);
-    library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+        muc_set_variable(THREADS, "1");
+    library = muc_library_open("libopenblas.so.0");
     if (!library)
-        library = dlopen("libopenblas.so", RTLD_NOW | RTLD_LOCAL);
+        library = muc_library_open("libopenblas.so");
     if (sets_core)
-        unsetenv(CORE);
+        muc_set_variable(CORE, NULL);
     if (sets_threads)
-        unsetenv(THREADS);
+        muc_set_variable(THREADS, NULL);
     return library;
 }
 
@@ -59,12 +58,12 @@ static muc_status open_library(muc_context *ctx)
 
     if (!library)
         return muc_fail(ctx, MUC_UNSUPPORTED, "OpenBLAS", MUC_NO_OFFSET,
-                        "which training needs, cannot be loaded: %s", dlerror());
-    gemm = dlsym(library, GEMM_NAME);
-    set_threads = dlsym(library, "openblas_set_num_threads");
+                        "which training needs, cannot be loaded: %s", muc_library_error());
+    gemm = muc_library_find(library, GEMM_NAME);
+    set_threads = muc_library_find(library, "openblas_set_num_threads");
     if (!gemm || !set_threads)
         return muc_fail(ctx, MUC_UNSUPPORTED, "OpenBLAS", MUC_NO_OFFSET, "it lacks functions: %s",
-                        dlerror());
+                        muc_library_error());
     memcpy(&set_threads_call, &set_threads, sizeof(set_threads)); /* as POSIX has it */
     set_threads_call(1); /* the user, or a program that had loaded it before, may want more */
     memcpy(&muc_train_blas_gemm, &gemm, sizeof(gemm));
@@ -75,9 +74,9 @@ muc_status muc_train_open_blas(muc_context *ctx)
 {
     muc_status status = MUC_OK;
 
-    pthread_mutex_lock(&lock);
+    muc_lock_take(&lock);
     if (!muc_train_blas_gemm)
         status = open_library(ctx);
-    pthread_mutex_unlock(&lock);
+    muc_lock_give(&lock);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/locale.h"
 #include "driver/compile/chosen_target.h"
 #include "muc/folder.h"
@@ -33,7 +34,7 @@ static muc_status compile(muc_context *ctx, const muc_model *model, const muc_ta
     status = muc_compile(ctx, model, &options, network, &made);
     muc_report_free(made);
     if (status != MUC_OK)
-        remove(path);
+        muc_remove(path);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/output_folder.h"
+#include "base/file_system.h"
 #include "base/locale.h"
 #include "base/choice.h"
 #include "base/real.h"
@@ -212,7 +213,7 @@ static muc_status prune(compress_job *job)
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &name, "pruned by %g, trained, in float32",
                              o->prune));
     MUC_TRY(muc_arena_format(job->ctx, &job->arena, &state, "%s/train.state", path));
-    remove(state); /* of a compression that was interrupted, of whatever model: we begin anew */
+    muc_remove(state); /* of a compression that was interrupted, of whatever model: we begin anew */
     MUC_TRY(muc_train(job->ctx, job->model->path, &training, path, &report));
     muc_report_free(report);
     MUC_TRY(muc_model_open(job->ctx, path, &options, &job->pruned));

@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/locale.h"
+#include "base/system.h"
 #include "muc/bench.h"
 #include "report/report_builder.h"
 #include "run/engine.h"
@@ -26,14 +26,6 @@ typedef struct bench_tests {
 typedef struct bench_time {
     double seconds, processor; /* of the clock; of processors, all threads together */
 } bench_time;
-
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Adds a test for each number of a list, or one of `fallback` tokens; 0 adds none. */
 static muc_status add_tests(muc_context *ctx, bench_tests *tests, const char *list, bool is_prompt,
@@ -108,15 +100,15 @@ static muc_status time_once(muc_engine *engine, const bench_test *test, uint32_t
                             bench_time *time)
 {
     uint64_t chance = 1;
-    double start, processor;
+    uint64_t start, processor;
 
     muc_engine_reset(engine);
     MUC_TRY(feed(engine, depth, MUC_ENGINE_MOST_TOKENS, &chance));
-    start = seconds_of(CLOCK_MONOTONIC);
-    processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    start = muc_nanoseconds();
+    processor = muc_processor_nanoseconds();
     MUC_TRY(feed(engine, test->tokens, test->is_prompt ? MUC_ENGINE_MOST_TOKENS : 1, &chance));
-    time->seconds = seconds_of(CLOCK_MONOTONIC) - start;
-    time->processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor;
+    time->seconds = 1e-9 * (double)(muc_nanoseconds() - start);
+    time->processor = 1e-9 * (double)(muc_processor_nanoseconds() - processor);
     return MUC_OK;
 }
 

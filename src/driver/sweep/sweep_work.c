@@ -2,7 +2,6 @@
  * context of its own. */
 #include "driver/sweep/sweep_work.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +23,6 @@ static uint64_t hash_text(uint64_t from, const char *text)
     return muc_hash(from, text, strlen(text) + 1);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static muc_status hash_file(muc_sweep_work *w, const char *path, uint64_t *out)
 {
     muc_file file;
@@ -42,36 +36,19 @@ static muc_status hash_file(muc_sweep_work *w, const char *path, uint64_t *out)
 /* of a file's content, or of all files of a folder with their names */
 static muc_status hash_path(muc_sweep_work *w, const char *path, uint64_t *out)
 {
-    const char **names = NULL;
-    size_t count = 0, capacity = 0;
-    struct dirent *entry;
-    DIR *dir;
+    const char *const *names, *name;
+    size_t count;
 
     *out = MUC_HASH_BEGIN;
     if (!muc_path_is_dir(path))
         return hash_file(w, path, out);
-    dir = opendir(path);
-    while (dir && (entry = readdir(dir))) {
-        const char *name;
-        muc_status status = muc_arena_format(w->ctx, w->arena, &name, "%s/%s", path, entry->d_name);
-
-        if (status == MUC_OK)
-            status = muc_arena_grow(w->ctx, w->arena, count + 1, sizeof(*names), &capacity,
-                                    (void **)&names);
-        if (status != MUC_OK) {
-            closedir(dir);
-            return status;
-        }
-        if (!muc_path_is_dir(name))
-            names[count++] = name;
-    }
-    if (dir)
-        closedir(dir);
-    if (count)
-        qsort(names, count, sizeof(*names), by_name);
+    MUC_TRY(muc_folder_names(w->ctx, w->arena, path, &names, &count));
     for (size_t i = 0; i < count; i++) {
-        *out = hash_text(*out, strrchr(names[i], '/') + 1);
-        MUC_TRY(hash_file(w, names[i], out));
+        MUC_TRY(muc_arena_format(w->ctx, w->arena, &name, "%s/%s", path, names[i]));
+        if (muc_path_is_dir(name))
+            continue;
+        *out = hash_text(*out, names[i]);
+        MUC_TRY(hash_file(w, name, out));
     }
     return MUC_OK;
 }

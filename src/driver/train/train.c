@@ -2,12 +2,12 @@
 #include "muc/train.h"
 
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/file_system.h"
 #include "base/output_folder.h"
 #include "base/locale.h"
 #include "base/real.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "driver/train/corpus.h"
 #include "run/text_passages.h"
@@ -36,14 +36,6 @@ typedef struct job {
     uint64_t first_step, tokens; /* tokens: fed since first_step */
     double began, saved;         /* seconds */
 } job;
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static muc_status out_file(job *j, const char *name, const char **out)
 {
@@ -317,7 +309,7 @@ static muc_status save(job *j)
     MUC_TRY(write_log(j));
     MUC_TRY(list_files(j));
     MUC_TRY(out_file(j, "train.state", &path));
-    j->saved = now();
+    j->saved = muc_seconds();
     return muc_train_trainer_save(&j->trainer, j->crc32, path);
 }
 
@@ -380,7 +372,7 @@ static muc_status finish_files(job *j)
     MUC_TRY(write_log(j));
     MUC_TRY(list_files(j));
     MUC_TRY(out_file(j, "train.state", &state));
-    unlink(state); /* its run is finished; it may never have been written */
+    muc_remove(state); /* its run is finished; it may never have been written */
     return MUC_OK;
 }
 
@@ -421,7 +413,7 @@ static muc_status step(job *j)
     if (j->held_out.documents &&
         (note.step % j->options.every == 0 || note.step == j->options.steps))
         MUC_TRY(measure(j, &row.held_out));
-    row.seconds = now() - j->began;
+    row.seconds = muc_seconds() - j->began;
     show(j, &row);
     return muc_train_log_add(j->ctx, &j->log, &row);
 }
@@ -429,10 +421,11 @@ static muc_status step(job *j)
 static muc_status run(job *j)
 {
     j->first_step = j->trainer.adam.step;
-    j->began = j->saved = now();
+    j->began = j->saved = muc_seconds();
     while (j->trainer.adam.step < j->options.steps) {
         MUC_TRY(step(j));
-        if (now() - j->saved >= SAVE_SECONDS || j->trainer.adam.step % j->options.every == 0)
+        if (muc_seconds() - j->saved >= SAVE_SECONDS ||
+            j->trainer.adam.step % j->options.every == 0)
             MUC_TRY(save(j));
     }
     return finish_files(j);
@@ -458,7 +451,7 @@ static muc_status report(const job *j, muc_report **out)
 {
     const muc_train_shape *shape = j->options.prune > 0 ? &j->result : &j->shape;
     size_t tenth = (size_t)(j->options.steps + 9) / 10;
-    double seconds = now() - j->began;
+    double seconds = muc_seconds() - j->began;
     double held_out = j->log.count ? j->log.rows[j->log.count - 1].held_out : -1;
     uint64_t parameters = 0;
     muc_report *r;

@@ -1,6 +1,5 @@
 /* import_recurrent.c - RNN, GRU and LSTM with the functions that they have where none is named. */
 #include <string.h>
-#include <strings.h>
 
 #include "formats/onnx/onnx_operators.h"
 
@@ -20,11 +19,11 @@ static muc_status expect_functions(onnx_call *call, bool *relu)
         const ProtobufCBinaryData *s = &attribute->strings[i];
         const char *expected = defaults[kind][i % each];
         bool is_relu =
-            op == MUC_OP_RNN && s->len == 4 && strncasecmp((const char *)s->data, "Relu", 4) == 0;
+            op == MUC_OP_RNN && s->len == 4 && muc_are_alike((const char *)s->data, "Relu", 4);
 
         if ((i > 0 && is_relu != *relu) ||
             (!is_relu && (s->len != strlen(expected) ||
-                          strncasecmp((const char *)s->data, expected, s->len) != 0)))
+                          !muc_are_alike((const char *)s->data, expected, s->len))))
             return onnx_fail(call, MUC_UNSUPPORTED, "activation %zu is '%.*s', expected %s", i,
                              (int)(s->len < 60 ? s->len : 60), (const char *)s->data, expected);
         *relu = is_relu;

@@ -2,17 +2,16 @@
  * processes. */
 #include "targets/mcu/emit/code_folder.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/child_process.h"
+#include "base/file_system.h"
+#include "base/system.h"
 #include "base/temporary.h"
 #include "run/installed.h"
 #include "targets/mcu/emit/emit_program.h"
@@ -31,11 +30,11 @@ static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
     const uint8_t *end;
     muc_status status;
     muc_file told;
-    int state;
+    int code;
 
-    MUC_TRY(muc_child_await(ctx, words, in, out, err, &state));
-    if (!WIFEXITED(state) || WEXITSTATUS(state) != MUC_MCU_REFUSED)
-        return muc_child_judge(ctx, words[0], state);
+    MUC_TRY(muc_child_await(ctx, words, in, out, err, &code));
+    if (code != MUC_MCU_REFUSED)
+        return muc_child_judge(ctx, words[0], code);
     MUC_TRY(muc_file_open_own(ctx, err, &told));
     end = told.bytes.size ? memchr(told.bytes.data, '\n', told.bytes.size) : NULL;
     status = muc_fail(ctx, MUC_USAGE, folder->path, MUC_NO_OFFSET, "%.*s",
@@ -153,10 +152,8 @@ static muc_status build_and_run(muc_context *ctx, const muc_code_folder *folder,
 
 /* what the script's end means; it has told more on standard error */
 static muc_status judge_emulation(muc_context *ctx, const muc_code_folder *folder,
-                                  const char *board, int state)
+                                  const char *board, int code)
 {
-    int code = WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-
     if (code == 0)
         return MUC_OK;
     if (code == NO_BOARD)
@@ -197,7 +194,7 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     int state;
 
     MUC_TRY(muc_arena_format(ctx, arena, &script, "%s/scripts/run_network", muc_data_folder()));
-    if (access(script, X_OK))
+    if (!muc_path_exists(script))
         return muc_fail(ctx, MUC_IO, script, MUC_NO_OFFSET,
                         "is not there: muc was installed without what runs emulated boards");
     MUC_TRY(muc_arena_format(ctx, arena, &in, "%s/in", temporary));
@@ -221,7 +218,8 @@ static muc_status make_temporary(muc_context *ctx, muc_arena *arena, const char 
 {
     const char *base = getenv("TMPDIR");
 
-    MUC_TRY(muc_arena_format(ctx, arena, out, "%s/muc.XXXXXX", base && *base ? base : "/tmp"));
+    MUC_TRY(muc_arena_format(ctx, arena, out, "%s/muc.XXXXXX",
+                             base && *base ? base : muc_folder_of_temporaries()));
     if (!muc_temporary_folder((char *)(uintptr_t)*out))
         return muc_fail(ctx, MUC_IO, *out, MUC_NO_OFFSET, "cannot create: %s", strerror(errno));
     return MUC_OK;
@@ -406,9 +404,9 @@ muc_status muc_code_load(muc_context *ctx, const muc_code_folder *folder, void *
     status = muc_arena_format(ctx, &arena, &path, "%s/code.so", temporary);
     if (status == MUC_OK)
         status = build(ctx, folder, &arena, NULL, true, path);
-    if (status == MUC_OK && !(*library = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
-        status =
-            muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET, "cannot be loaded: %s", dlerror());
+    if (status == MUC_OK && !(*library = muc_library_open(path)))
+        status = muc_fail(ctx, MUC_IO, folder->path, MUC_NO_OFFSET, "cannot be loaded: %s",
+                          muc_library_error());
     muc_temporary_remove(temporary);
     muc_arena_free(&arena);
     return status;

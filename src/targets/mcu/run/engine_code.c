@@ -1,10 +1,10 @@
 /* engine_code.c - C code for a microcontroller, run here: what it computes there, bit for bit. */
 #include "targets/mcu/run/engine_code.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "targets/mcu/emit/code_folder.h"
 #include "run/engine.h"
 #include "targets/target.h"
@@ -25,7 +25,7 @@ static muc_status find_symbol(muc_context *ctx, const muc_code_folder *folder, v
     const char *name;
     muc_status status = muc_arena_format(ctx, &arena, &name, "%s_%s", folder->name, suffix);
 
-    if (status == MUC_OK && !(*out = dlsym(library, name)))
+    if (status == MUC_OK && !(*out = muc_library_find(library, name)))
         status = muc_fail(ctx, MUC_MALFORMED, folder->path, MUC_NO_OFFSET,
                           "its code does not define %s", name);
     muc_arena_free(&arena);
@@ -103,7 +103,7 @@ static muc_status open_code(muc_engine *engine)
     MUC_TRY(MUC_NEW_ARRAY(engine->ctx, "engine", 1, &state));
     engine->state = state;
     bytes = (bytes + MUC_MCU_ALIGNMENT - 1) / MUC_MCU_ALIGNMENT * MUC_MCU_ALIGNMENT;
-    state->arena = aligned_alloc(MUC_MCU_ALIGNMENT, bytes);
+    state->arena = muc_aligned_alloc(MUC_MCU_ALIGNMENT, bytes);
     if (!state->arena)
         return muc_fail_nomem(engine->ctx, engine->model->path, bytes);
     return MUC_NEW_ARRAY(engine->ctx, "engine",
@@ -150,7 +150,7 @@ static void close_code(muc_engine *engine)
 
     if (!state)
         return;
-    free(state->arena);
+    muc_aligned_free(state->arena);
     free(state->rows);
     free(state);
 }
@@ -180,7 +180,7 @@ static void release(muc_model *model)
     const muc_model_code *code = muc_model_code_of(model);
 
     if (code && code->library)
-        dlclose(code->library);
+        muc_library_close(code->library);
 }
 
 static muc_status open_folder(muc_context *ctx, muc_model *model)

@@ -2,7 +2,6 @@
 #include "targets/mcu/steps/step_writer.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* ---- tensors ---- */
 
@@ -96,7 +95,7 @@ static bool is_reserved(const char *name)
     };
 
     for (size_t i = 0; i < MUC_COUNT(words); i++)
-        if (strcasecmp(words[i], name) == 0)
+        if (muc_are_alike(words[i], name, strlen(words[i]) + 1))
             return true;
     return false;
 }
@@ -104,8 +103,8 @@ static bool is_reserved(const char *name)
 static bool name_is_taken(const muc_mcu_program *program, const char *name)
 {
     for (uint32_t i = 0; i < program->value_count; i++)
-        if (strcasecmp(program->values[i].name, name) == 0) /* macros are capitals */
-            return true;
+        if (muc_are_alike(program->values[i].name, name, strlen(name) + 1))
+            return true; /* macros are capitals */
     return false;
 }
 

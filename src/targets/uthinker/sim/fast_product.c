@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/system.h"
 #include "base/threads.h"
 #include "quant/bd_table.h"
 #include "targets/uthinker/sim/fast_vector.h"
@@ -163,9 +164,9 @@ static void pack(muc_fast_product *product, const mur_sim_product *op, known_ope
 
     if (bytes > product->most_packed)
         return;
-    of->packed = aligned_alloc(LINE, bytes);
+    of->packed = muc_aligned_alloc(LINE, bytes);
     if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK) {
-        free(of->packed);
+        muc_aligned_free(of->packed);
         of->packed = NULL;
     }
     if (of->packed)
@@ -561,7 +562,7 @@ void muc_fast_product_close(muc_fast_product *product)
     if (!product)
         return;
     for (size_t i = 0; i < product->places; i++)
-        free(product->operands[i].packed);
+        muc_aligned_free(product->operands[i].packed);
     free(product->operands);
     free(product->starts);
     free(product->allocated);

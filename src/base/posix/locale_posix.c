@@ -1,5 +1,7 @@
-/* locale.c - sets the C locale for the calling thread, and restores what it had. */
+/* locale_posix.c - sets the C locale for the calling thread, and restores what it had. */
 #include "base/locale.h"
+
+#include <locale.h>
 
 /* The C locale is a constant of the C library, so newlocale takes no memory for it. */
 muc_locale muc_locale_enter(void)

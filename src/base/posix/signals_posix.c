@@ -1,15 +1,18 @@
-/* terminal.c - the message for a file that shrinks under our feet, and what is cleared away when a
- * signal ends the program. */
-#include "cli/cli.h"
+/* signals_posix.c - the message for a file that shrinks under our feet, and what is cleared away
+ * when a signal ends the program. */
+#include "base/system.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "muc/status.h"
+
 /* what ends a program, unless whoever started it lets it ignore that */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
 
+static void (*before_the_end)(void);
 static volatile sig_atomic_t clears_away, file_shrank, pipe_broke;
 
 /* another thread does the rest: a handler could remove nothing */
@@ -52,7 +55,7 @@ static void *clear_away(void *arg)
 
     if (sigwait(ending, &number) != 0)
         return NULL;
-    cli_end_progress();
+    before_the_end();
     muc_remove_temporaries();
     if (file_shrank)
         _exit(MUC_IO);
@@ -67,13 +70,14 @@ static bool is_ignored(int number)
     return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-void cli_catch_signals(void)
+void muc_catch_signals(void (*last)(void))
 {
     const struct sigaction bus = { .sa_handler = on_bus_error };
     const struct sigaction broken = { .sa_handler = on_broken_pipe, .sa_flags = SA_RESTART };
     static sigset_t ending;
     pthread_t thread;
 
+    before_the_end = last;
     sigemptyset(&ending);
     sigaddset(&ending, SIGALRM);
     for (size_t i = 0; i < sizeof(ending_signals) / sizeof(*ending_signals); i++)
@@ -91,7 +95,7 @@ void cli_catch_signals(void)
     signal(SIGXFSZ, SIG_IGN); /* the write fails instead */
 }
 
-void cli_end_by_broken_pipe(void)
+void muc_end_by_broken_pipe(void)
 {
     if (pipe_broke)
         end_by(SIGPIPE);

@@ -1,4 +1,4 @@
-/* large.c - files without names, mapped, and pages that are there once they are written. */
+/* large_posix.c - files without names, mapped, and pages that are there once they are written. */
 #include "base/large.h"
 
 #include <fcntl.h>

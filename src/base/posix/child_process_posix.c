@@ -1,0 +1,77 @@
+/* child_process_posix.c - starts other programs and waits for them, by POSIX. */
+#include "base/child_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/temporary.h"
+
+extern char **environ;
+
+/* what this program waits for, or ignores, ends a child */
+static void let_signals_end(posix_spawnattr_t *attributes)
+{
+    sigset_t none, ignored;
+
+    sigemptyset(&none);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGXFSZ);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &ignored);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+/* *code: of muc_child_await */
+static void await(pid_t child, int *code)
+{
+    siginfo_t info;
+    int state = 0;
+
+    muc_child_note(child);
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    muc_child_forget(child);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+        ;
+    *code = WIFEXITED(state) ? WEXITSTATUS(state) : -WTERMSIG(state);
+}
+
+void muc_child_end(muc_child child)
+{
+    kill((pid_t)child, SIGTERM);
+}
+
+muc_status muc_child_await(muc_context *ctx, const char *const *words, const char *in,
+                           const char *out, const char *err, int *code)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    pid_t child;
+    int error;
+
+    posix_spawnattr_init(&attributes);
+    let_signals_end(&attributes);
+    posix_spawn_file_actions_init(&actions);
+    if (in)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, in, O_RDONLY, 0);
+    if (out)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC,
+                                         0600);
+    if (err)
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC,
+                                         0600);
+    error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
+                         environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (error)
+        return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
+                        strerror(error));
+    await(child, code);
+    return MUC_OK;
+}
