@@ -175,6 +175,11 @@ void muc_file_rest(const muc_file *file, const uint8_t *data, size_t bytes)
         muc_large_rest(data, bytes);
 }
 
+bool muc_is_plain_name(const char *name)
+{
+    return !strchr(name, '/') && muc_is_common_name(name);
+}
+
 bool muc_path_is_dir(const char *path)
 {
     muc_file_info info;

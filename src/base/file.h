@@ -26,6 +26,8 @@ void muc_file_close(muc_file *file);
 /* Lets the pages between two bytes leave the process if they are of this file, which is mapped:
  * they come back where they are read again. */
 void muc_file_rest(const muc_file *file, const uint8_t *data, size_t bytes);
+/* Whether a name found in a file leads into no other folder. */
+bool muc_is_plain_name(const char *name);
 bool muc_path_is_dir(const char *path);
 /* What a path's file or folder is called, in the arena: "kws.int8" of "models/kws.int8.tflite",
  * "rescue" of "models/rescue/" and, where that is the current folder, of ".". */

@@ -18,9 +18,9 @@ bool muc_info_of_link(const char *path, muc_file_info *out);
 bool muc_info_of_open(int fd, muc_file_info *out);
 
 /* Descriptors that no child inherits; -1: none. */
-int muc_open_to_read(const char *path);    /* anything that is there; never waits */
-int muc_open_to_write(const char *path);   /* what is there, as it is */
-void *muc_map(int fd, size_t bytes);       /* read-only, bytes > 0; NULL: not */
+int muc_open_to_read(const char *path);  /* anything that is there; never waits */
+int muc_open_to_write(const char *path); /* what is there, as it is */
+void *muc_map(int fd, size_t bytes);     /* read-only, bytes > 0; NULL: not */
 void muc_unmap(void *data, size_t bytes);
 bool muc_flush_to_disk(int fd);
 
@@ -31,16 +31,16 @@ bool muc_make_new_folder(char *template);
 /* Gives it the rights that files and folders have which this user makes. */
 void muc_give_usual_rights(const char *path, bool is_folder);
 bool muc_may_write_in(const char *folder);
-bool muc_may_run(const char *path); /* whether a program is there, on Windows with .exe */
+bool muc_may_run(const char *path);     /* whether a program is there, on Windows with .exe */
 extern const char muc_path_separator[]; /* between the folders of PATH */
 bool muc_make_folder(const char *path);
 /* A file replaces the one that is there; a folder needs a free place. */
 bool muc_rename(const char *from, const char *to);
 /* Two paths change places at once. False with errno ENOSYS: this system has no such call. */
 bool muc_exchange(const char *one, const char *other);
-bool muc_remove(const char *path);            /* a file or an empty folder */
-char *muc_real_path(const char *path);        /* links followed, malloc'ed; NULL: not there */
-const char *muc_folder_of_temporaries(void);  /* where the user names none */
+bool muc_remove(const char *path);           /* a file or an empty folder */
+char *muc_real_path(const char *path);       /* links followed, malloc'ed; NULL: not there */
+const char *muc_folder_of_temporaries(void); /* where the user names none */
 /* Whether a relative path of a model's file means here what it means elsewhere. */
 bool muc_is_common_name(const char *path);
 

@@ -11,8 +11,8 @@
 
 /* ---- clocks and processors ---- */
 
-uint64_t muc_nanoseconds(void); /* since some moment, never set back */
-double muc_seconds(void);       /* the same */
+uint64_t muc_nanoseconds(void);           /* since some moment, never set back */
+double muc_seconds(void);                 /* the same */
 uint64_t muc_processor_nanoseconds(void); /* of all threads of this process together */
 unsigned muc_processors(void);            /* that this process may use, at least 1 */
 int muc_own_processor(void);              /* that runs this thread; -1: unknown */

@@ -452,7 +452,7 @@ static muc_status list_ports(const muc_keras_import *im, muc_listing *listing,
         {
             muc_text_add(&text, "%s", k ? ", " : "f32 [");
             if (json_is_integer(item))
-                muc_text_add(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+                muc_text_add(&text, "%lld", (long long)json_integer_value(item));
             else
                 muc_text_add(&text, "?");
         }

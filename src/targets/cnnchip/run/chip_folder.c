@@ -473,7 +473,7 @@ static muc_status run_host(muc_context *ctx, muc_chip *chip, uint32_t code)
     muc_file file;
 
     MUC_TRY(muc_json_string_or_null(ctx, chip->map_file.bytes.name, step, "graph", &name));
-    if (!name || strchr(name, '/'))
+    if (!name || !muc_is_plain_name(name))
         return damaged(ctx, chip, "a host step without a graph");
     MUC_TRY(open_file(ctx, chip, name, &file));
     status = muc_graph_parse(ctx, file.bytes, &graph);

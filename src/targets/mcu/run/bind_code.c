@@ -179,7 +179,7 @@ static muc_status choose_record(binder *b)
         const json_t *record = json_array_get(records, i);
         const char *file = json_string_value(json_object_get(record, "file"));
 
-        if (file && !strchr(file, '/') &&
+        if (file && muc_is_plain_name(file) &&
             (pos == UINT32_MAX || b->values[pos] == length_of(record, "pos")) &&
             (m == UINT32_MAX || b->values[m] == length_of(record, "m")))
             return muc_arena_format(b->ctx, &b->folder->arena, &b->folder->record, "%s/%s",

@@ -71,7 +71,7 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
     const json_t *sources = json_object_get(folder->json, "sources");
     const char *compiler = getenv("CC"), *name, *code;
     command c = { .count = 0 };
-    int state;
+    int ended;
 
     add_word(&c, compiler && *compiler ? compiler : "cc");
     add_word(&c, "-std=c99");
@@ -97,8 +97,8 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
         add_word(&c, trace);
     add_word(&c, "-o");
     add_word(&c, program);
-    MUC_TRY(muc_child_await(ctx, c.words, NULL, NULL, NULL, &state));
-    return muc_child_judge(ctx, c.words[0], state);
+    MUC_TRY(muc_child_await(ctx, c.words, NULL, NULL, NULL, &ended));
+    return muc_child_judge(ctx, c.words[0], ended);
 }
 
 static muc_status read_output(muc_context *ctx, const char *path, uint8_t **out, size_t *bytes)
@@ -191,7 +191,7 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     const char *script, *in, *out, *count;
     muc_status status;
     muc_file printed;
-    int state;
+    int ended;
 
     MUC_TRY(muc_arena_format(ctx, arena, &script, "%s/scripts/run_network", muc_data_folder()));
     if (!muc_path_exists(script))
@@ -204,8 +204,8 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, script, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 
-    MUC_TRY(muc_child_await(ctx, words, NULL, count, NULL, &state));
-    MUC_TRY(judge_emulation(ctx, folder, job->board, state));
+    MUC_TRY(muc_child_await(ctx, words, NULL, count, NULL, &ended));
+    MUC_TRY(judge_emulation(ctx, folder, job->board, ended));
     MUC_TRY(muc_file_open_own(ctx, count, &printed));
     status = muc_arena_string(ctx, job->arena, (const char *)printed.bytes.data, printed.bytes.size,
                               &job->printed);

@@ -108,7 +108,7 @@ static muc_status run_command(muc_context *ctx, muc_arena *arena, const char *fo
 {
     const char *image, *line;
     const char *words[] = { "/bin/sh", "-c", NULL, folder, NULL };
-    int state;
+    int ended;
 
     MUC_TRY(muc_arena_format(ctx, arena, &image, "%s/firmware.elf", folder));
     if (!muc_path_exists(image))
@@ -116,8 +116,8 @@ static muc_status run_command(muc_context *ctx, muc_arena *arena, const char *fo
                         "is not there: build the project first, with cmake");
     MUC_TRY(muc_arena_format(ctx, arena, &line, "cd \"$0\" && %s", command));
     words[2] = line;
-    MUC_TRY(muc_child_await(ctx, words, NULL, NULL, NULL, &state));
-    return muc_child_judge(ctx, command, state);
+    MUC_TRY(muc_child_await(ctx, words, NULL, NULL, NULL, &ended));
+    return muc_child_judge(ctx, command, ended);
 }
 
 static muc_status flash(muc_context *ctx, muc_arena *arena, const char *path, const char *board,
