@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "base/large.h"
 #include "base/system.h"
+#include "base/threads.h"
 #include "graph/bounds.h"
 #include "ref/golden/chip_integers.h"
 #include "ref/golden/golden.h"
@@ -365,6 +366,22 @@ static muc_status check_readers(muc_ref *ref)
     return MUC_OK;
 }
 
+/* of the i-th node */
+static muc_status check_weights(void *arg, size_t i)
+{
+    const muc_ref *ref = arg;
+    const muc_node *node = &ref->graph->nodes[i];
+
+    for (uint32_t j = 1; j < node->input_count; j++) {
+        uint32_t id = node->inputs[j];
+
+        if (id != MUC_NO_ID && muc_op_get(node->op)->flags & MUC_OP_MIXED &&
+            ref->graph->tensors[id].kind == MUC_TENSOR_CONST && ref->values[id].read)
+            MUC_TRY(check_weight(ref, id));
+    }
+    return MUC_OK;
+}
+
 static bool is_state(const muc_ref *ref, uint32_t id)
 {
     return ref->graph->tensors[id].kind == MUC_TENSOR_STATE;
@@ -405,15 +422,7 @@ static muc_status prepare(muc_ref *ref)
             MUC_TRY(reserve_state(ref, &ref->values[i]));
     }
     reset_states(ref);
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        for (uint32_t j = 1; j < graph->nodes[i].input_count; j++) {
-            uint32_t id = graph->nodes[i].inputs[j];
-
-            if (id != MUC_NO_ID && muc_op_get(graph->nodes[i].op)->flags & MUC_OP_MIXED &&
-                graph->tensors[id].kind == MUC_TENSOR_CONST && ref->values[id].read)
-                MUC_TRY(check_weight(ref, id));
-        }
-    return MUC_OK;
+    return muc_parallel_for(ref->ctx, graph->node_count, check_weights, ref);
 }
 
 static muc_status make_tables(muc_ref *ref)
