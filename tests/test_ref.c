@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "models/llama.h"
+#include "ref/kernels.h"
 #include "ref/ref.h"
 
 enum {
@@ -461,6 +462,42 @@ static void what_cannot_run_is_refused(void **state)
     free_network(n);
 }
 
+static void the_first_weight_that_is_not_finite_is_found(void **state)
+{
+    enum { COUNT = 5000 };
+    static const struct {
+        muc_dtype dtype;
+        uint32_t finite[2], others[3]; /* the greatest; infinite, and two that are no number */
+    } rows[] = { { MUC_F32, { 0x7f7fffff, 0xff7fffff }, { 0x7f800000, 0xff800000, 0x7f800001 } },
+                 { MUC_F16, { 0x7bff, 0xfbff }, { 0x7c00, 0xfc00, 0x7c01 } },
+                 { MUC_BF16, { 0x7f7f, 0xff7f }, { 0x7f80, 0xff80, 0x7f81 } } };
+    static const size_t places[] = { 0, 2047, 2048, 4097, COUNT - 1 };
+    network *n = build_network(false, 1);
+    static uint32_t words[COUNT];
+    uint8_t *data = (uint8_t *)words;
+
+    (void)state;
+    for (size_t r = 0; r < MUC_COUNT(rows); r++) {
+        const muc_ref_value value = { .dtype = rows[r].dtype, .elements = COUNT, .read = data };
+        size_t width = muc_dtype_get(rows[r].dtype)->block_bytes;
+
+        for (size_t i = 0; i < COUNT; i++)
+            memcpy(data + i * width, &rows[r].finite[i % 2], width);
+        CHECK_OK(n->ctx, muc_ref_check_finite(n->ctx, n->graph, 0, &value));
+        for (size_t p = 0; p < MUC_COUNT(places); p++)
+            for (size_t o = 0; o < MUC_COUNT(rows[r].others); o++) {
+                char message[64];
+
+                snprintf(message, sizeof(message), "element %zu is not finite", places[p]);
+                memcpy(data + places[p] * width, &rows[r].others[o], width);
+                CHECK_FAILS(n->ctx, MUC_MALFORMED, message,
+                            muc_ref_check_finite(n->ctx, n->graph, 0, &value));
+                memcpy(data + places[p] * width, &rows[r].finite[0], width);
+            }
+    }
+    free_network(n);
+}
+
 static void every_failed_allocation_is_told(void **state)
 {
     network *n = build_network(true, 1);
@@ -504,6 +541,7 @@ int main(void)
         cmocka_unit_test(reset_forgets_the_past),
         cmocka_unit_test(the_probe_sees_every_node),
         cmocka_unit_test(what_cannot_run_is_refused),
+        cmocka_unit_test(the_first_weight_that_is_not_finite_is_found),
         cmocka_unit_test(every_failed_allocation_is_told),
     };
 

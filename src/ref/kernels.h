@@ -102,6 +102,11 @@ static inline float *muc_ref_floats_out(const muc_ref_value *value)
     return value->data;
 }
 
+/* A weight that is not finite is damage, other constants may well hold infinities: MUC_MALFORMED
+ * naming the tensor and its first such element, of a float type but f64. */
+muc_status muc_ref_check_finite(muc_context *ctx, const muc_graph *graph, uint32_t tensor,
+                                const muc_ref_value *value);
+
 /* The value of the node's position attribute. */
 uint32_t muc_ref_position(const muc_ref_call *call);
 

@@ -1,7 +1,6 @@
 /* ref.c - a session: values of all tensors as kernels read them, and the walk over the nodes. */
 #include "ref/ref.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,35 +191,6 @@ static muc_status take_constant(muc_ref *ref, uint32_t id)
     return MUC_OK;
 }
 
-/* a weight that is not finite is damage; other constants may well hold infinities */
-static muc_status check_weight(const muc_ref *ref, uint32_t id)
-{
-    enum { AT_ONCE = 2048 };
-    const muc_ref_value *value = &ref->values[id];
-    float wide[AT_ONCE];
-    const float *read = wide;
-
-    if (muc_dtype_get(value->dtype)->kind != MUC_DTYPE_FLOAT || value->dtype == MUC_F64)
-        return MUC_OK;
-    for (size_t at = 0, count; at < value->elements; at += count) {
-        float infinite = 0;
-
-        count = value->elements - at < AT_ONCE ? value->elements - at : AT_ONCE;
-        if (value->dtype == MUC_F32)
-            read = (const float *)value->read + at;
-        else
-            muc_dtype_to_f32(value->dtype, value->read, at, count, wide);
-        for (size_t i = 0; i < count; i++)
-            infinite += read[i] - read[i]; /* 0, or NaN */
-        for (size_t i = 0; infinite != 0 && i < count; i++)
-            if (!isfinite(read[i]))
-                return muc_fail(ref->ctx, MUC_MALFORMED, ref->graph->name, MUC_NO_OFFSET,
-                                "constant '%s': element %zu is not finite",
-                                ref->graph->tensors[id].name, at + i);
-    }
-    return MUC_OK;
-}
-
 static bool is_quantized(const muc_graph *graph, uint32_t tensor)
 {
     return tensor != MUC_NO_ID && graph->tensors[tensor].quantization != NULL;
@@ -366,7 +336,6 @@ static muc_status check_readers(muc_ref *ref)
     return MUC_OK;
 }
 
-/* of the i-th node */
 static muc_status check_weights(void *arg, size_t i)
 {
     const muc_ref *ref = arg;
@@ -377,7 +346,7 @@ static muc_status check_weights(void *arg, size_t i)
 
         if (id != MUC_NO_ID && muc_op_get(node->op)->flags & MUC_OP_MIXED &&
             ref->graph->tensors[id].kind == MUC_TENSOR_CONST && ref->values[id].read)
-            MUC_TRY(check_weight(ref, id));
+            MUC_TRY(muc_ref_check_finite(ref->ctx, ref->graph, id, &ref->values[id]));
     }
     return MUC_OK;
 }
@@ -391,14 +360,12 @@ static void reset_states(muc_ref *ref)
 {
     for (uint32_t i = 0; i < ref->graph->tensor_count; i++) {
         const muc_ref_value *value = &ref->values[i];
-        int first = is_state(ref, i) ? muc_tensor_first_byte(&ref->graph->tensors[i]) : 0;
 
         if (!is_state(ref, i) || value->capacity == 0)
             continue;
-        if (first == 0)
-            muc_zeros_clear(value->data, value->capacity);
-        else
-            memset(value->data, first, value->capacity);
+        muc_zeros_clear(value->data, value->capacity);
+        if (muc_tensor_first_byte(&ref->graph->tensors[i]) != 0)
+            memset(value->data, muc_tensor_first_byte(&ref->graph->tensors[i]), value->capacity);
     }
 }
 
