@@ -50,6 +50,12 @@ static double positive(const json_t *value)
     return number > 0 ? number : 0;
 }
 
+/* of a description that was edited a sum may be larger than a count is */
+static uint64_t count_of(double sum)
+{
+    return sum < 1e18 ? (uint64_t)sum : (uint64_t)1e18;
+}
+
 double muc_costs_time(const muc_costs *costs, const json_t *row)
 {
     return positive(json_object_get(row, costs->time));
@@ -57,7 +63,7 @@ double muc_costs_time(const muc_costs *costs, const json_t *row)
 
 uint64_t muc_costs_macs(const muc_costs *costs, const json_t *row)
 {
-    return (uint64_t)positive(json_object_get(row, costs->macs));
+    return count_of(positive(json_object_get(row, costs->macs)));
 }
 
 /* the i-th of words apart by blanks; false after the last */
@@ -82,7 +88,7 @@ uint64_t muc_costs_bytes(const muc_costs *costs, const json_t *row)
 
     for (unsigned i = 0; word_of(costs->bytes, i, key); i++)
         sum += positive(json_object_get(row, key));
-    return (uint64_t)sum;
+    return count_of(sum);
 }
 
 static const char *text_of(const json_t *row, const char *key)

@@ -51,6 +51,7 @@ void muc_report_add_roofline(muc_report *report, const muc_roofline_figure *figu
     if (layers.count == 0 || !(figure->peak_macs > 0 && figure->peak_bytes > 0))
         return;
     add_point(&whole, &figure->whole);
+    whole.labels[0] = ""; /* the legend names it */
     make_roof(figure, &layers, x, y);
     {
         const muc_plot_line lines[] = {

@@ -91,8 +91,9 @@ static void add_largest(muc_text *text, const muc_report *report)
 
         muc_text_add(&words, "%.3g %%, %s", 100 * share, muc_costs_engine(&costs, largest[i]));
         if (macs && strcmp(costs.time, costs.macs) != 0)
-            muc_text_add(&words, ", %.3g MACs for 100 %s",
-                         100 * (double)macs / muc_costs_time(&costs, largest[i]), costs.unit);
+            muc_text_add(&words, ", %.3g MACs a %.*s",
+                         (double)macs / muc_costs_time(&costs, largest[i]),
+                         (int)strlen(costs.unit) - 1, costs.unit);
         add_meter(text, muc_costs_name(&costs, largest[i], 0), words.data ? words.data : "", share,
                   "f1");
         text->failed |= words.failed;

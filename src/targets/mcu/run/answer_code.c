@@ -94,10 +94,12 @@ static muc_status answer_modelled(answering *a, double ms)
         MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.3g tokens/s", 1e3 / ms));
     else
         MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.4g ms a run", ms));
-    MUC_TRY(muc_arena_format(a->ctx, a->arena, &detail,
-                             "Modelled for %s at %" PRIu64 " MHz: %.0f cycles, %.0f instructions.",
-                             text_of(a->json, "machine"), count_of(a->json, "clock_mhz"),
-                             number_of(a, "modelled_cycles"), number_of(a, "instructions")));
+    MUC_TRY(muc_arena_format(
+        a->ctx, a->arena, &detail,
+        "Modelled for %s at %" PRIu64 " MHz: %.4g million cycles, %.4g million "
+        "instructions.",
+        text_of(a->json, "machine"), count_of(a->json, "clock_mhz"),
+        number_of(a, "modelled_cycles") / 1e6, number_of(a, "instructions") / 1e6));
     muc_report_answer_speed(a->report, answer, detail);
     return MUC_OK;
 }
@@ -214,7 +216,8 @@ static void advise_arena(answering *a, const json_t *memory)
 static uint64_t flash_of(const answering *a)
 {
     uint64_t constants = count_of(a->json, "constant_bytes");
-    uint64_t image = (uint64_t)number_of(a, "flash_bytes");
+    double image_bytes = number_of(a, "flash_bytes");
+    uint64_t image = image_bytes < 1e18 ? (uint64_t)image_bytes : 0;
 
     return image > constants ? image : constants;
 }
