@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST = 1 << 12, MOST_WEIGHTS = 1 << 13, MOST_CHANNELS = 20, PAD = 4 };
+enum { MOST = 1 << 12, MOST_WEIGHTS = 6 << 10, MOST_CHANNELS = 20, PAD = 4 };
 
 static float memory[3 * MOST], in[MOST], out[MOST + PAD], weights[MOST_WEIGHTS];
 static float bias[MOST_CHANNELS], packed[MOST_WEIGHTS + 64 * MOST_CHANNELS];

@@ -392,7 +392,7 @@ static void sram_names_the_context_that_would_do(void **state)
 
     (void)state;
     options.machine = board(0, 8000000);
-    REFUSED(MUC_NOFIT, &smol, 0, &options, "SRAM needs 25319488 bytes", "--ctx-size 6");
+    REFUSED(MUC_NOFIT, &smol, 0, &options, "SRAM needs 24950848 bytes", "--ctx-size 6");
     options.machine = board(0, 100000);
     REFUSED(MUC_NOFIT, &smol, 0, &options, "SRAM needs ");
 }

@@ -243,8 +243,8 @@ static void cap(const mur_attended *a, uint32_t step, uint32_t head, float unit)
             scores[i] = (float)((int32_t)*score_at(a, step, head, t + i) - MUR_ATTEND_ZERO) * unit;
         a->op->cap_scores(a->op->cap, count, scores);
         for (uint32_t i = 0; i < count; i++) {
-            float score = scores[i] / unit;
-            int32_t whole = score < LIMIT ? score > -LIMIT ? mur_round(score) : -LIMIT : LIMIT;
+            float real = scores[i] / unit;
+            int32_t whole = real < LIMIT ? real > -LIMIT ? mur_round(real) : -LIMIT : LIMIT;
 
             *score_at(a, step, head, t + i) = (uint16_t)(whole + MUR_ATTEND_ZERO);
         }

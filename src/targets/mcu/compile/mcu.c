@@ -68,10 +68,13 @@ static muc_status check_constants(muc_context *ctx, const muc_mcu_program *progr
     return MUC_NOFIT;
 }
 
-/* the context whose caches leave room for what is too much now, if all else is the same, or 0 */
+/* The context whose caches leave room for what is too much now, if all else is the same, or 0. As
+ * caches have a multiple of STEP positions, so has it. */
 static uint32_t context_for(const muc_mcu_program *program)
 {
+    enum { STEP = 8 };
     uint64_t states = 0, surplus = program->plan.peak - program->plan.capacity, fewer;
+    uint32_t context;
 
     for (uint32_t i = 0; i < program->value_count; i++)
         if (program->values[i].kind == MUC_MCU_STATE_DATA) {
@@ -81,7 +84,8 @@ static uint32_t context_for(const muc_mcu_program *program)
     if (states < program->lm->context)
         return 0;
     fewer = surplus / (states / program->lm->context) + 1;
-    return fewer < program->lm->context ? program->lm->context - (uint32_t)fewer : 0;
+    context = fewer < program->lm->context ? program->lm->context - (uint32_t)fewer : 0;
+    return context < STEP ? context : context / STEP * STEP;
 }
 
 static muc_status check_arena(muc_context *ctx, const muc_mcu_program *program)
