@@ -450,6 +450,24 @@ def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
     assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
+# 0 / 0 is not a number that an int8 could be: the chip's master divides
+DIVIDED = """graph divided
+tensor x = input i8 [1, 8] scale 0.02 zero -19
+tensor k = const i8 [8] scale 0.01 zero 3 values 5, 3, -7, 100, 60, -90, 3, 20
+node r i8 [1, 8] scale 0.02 zero -19 = relu x
+node d i8 [1, 8] scale 0.2 zero 0 = div r, k
+output d
+"""
+
+
+def test_the_chip_leaves_a_division_by_zero_to_its_master():
+    network, chip = WORK / "divided.graph", WORK / "divided_chip"
+    network.write_text(DIVIDED)
+    made = json.loads(muc("compile", network, "--target", "cnnchip", "--element", "int8", "-o", chip, "--json")[0])
+    assert made["self_check"]["exact"], made
+    assert json.loads(muc("verify", chip, network, "--json")[0])["exact"]
+
+
 # b is merged with c, and s computed with channels last
 MERGED = f"""graph merged
 tensor x = input f32 [1, 2, 4, 4]

@@ -416,8 +416,11 @@ muc_status muc_cnnchip_lower_affine(muc_cnnchip_lowering *l, const muc_node *nod
     }
     if (!fits)
         return MUC_OK;
-    for (uint32_t i = 0; node->op == MUC_OP_DIV && i < c; i++)
+    for (uint32_t i = 0; node->op == MUC_OP_DIV && i < c; i++) {
+        if (l->is_int8 && !(fabsf(factor[i]) > 0)) /* 0 / 0 is not an int8 */
+            return MUC_OK;
         factor[i] = 1 / factor[i];
+    }
     a.factor = factor;
     MUC_TRY(apply(l, node, x, last, &a, done));
     return *done ? muc_cnnchip_keep_bounds(l, node) : MUC_OK;
