@@ -5,6 +5,7 @@
 
 #include "report/costs.h"
 #include "report/memories.h"
+#include "report/report_builder.h"
 #include "report/svg.h"
 
 /* ---- memories ---- */
@@ -33,34 +34,20 @@ void muc_report_add_memory_use(muc_report *report, const muc_memory_use *use)
     muc_report_end(report);
 }
 
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-
-    return text ? text : "";
-}
-
-static uint64_t count_of(const json_t *row, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(row, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 bool muc_memory_sum_at(const json_t *rows, size_t i, muc_memory_sum *out)
 {
-    const char *name = text_of(json_array_get(rows, i), "memory");
+    const char *name = muc_member_text(json_array_get(rows, i), "memory");
 
     *out = (muc_memory_sum){ .name = name, .first = i };
     for (size_t k = 0; k < json_array_size(rows); k++) {
         const json_t *row = json_array_get(rows, k);
-        uint64_t limit = count_of(row, "limit");
+        uint64_t limit = muc_member_count(row, "limit");
 
-        if (strcmp(text_of(row, "memory"), name) != 0)
+        if (strcmp(muc_member_text(row, "memory"), name) != 0)
             continue;
         if (k < i)
             return false;
-        out->bytes += count_of(row, "bytes");
+        out->bytes += muc_member_count(row, "bytes");
         out->limit = limit ? limit : out->limit;
     }
     return true;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "report/report_builder.h"
+
 static const muc_costs known[] = {
 #define MUC_COSTS(table, names, time, unit, engine, bytes, macs) \
     { table, names, time, unit, engine, bytes, macs, NULL, 0 },
@@ -91,23 +93,16 @@ uint64_t muc_costs_bytes(const muc_costs *costs, const json_t *row)
     return count_of(sum);
 }
 
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-
-    return text ? text : "";
-}
-
 const char *muc_costs_engine(const muc_costs *costs, const json_t *row)
 {
-    return text_of(row, costs->engine);
+    return muc_member_text(row, costs->engine);
 }
 
 const char *muc_costs_name(const muc_costs *costs, const json_t *row, unsigned i)
 {
     char key[32];
 
-    return word_of(costs->names, i, key) ? text_of(row, key) : NULL;
+    return word_of(costs->names, i, key) ? muc_member_text(row, key) : NULL;
 }
 
 size_t muc_costs_largest(const muc_costs *costs, const json_t *out[MUC_COSTS_SHOWN])

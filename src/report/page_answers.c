@@ -6,16 +6,10 @@
 #include "report/answers.h"
 #include "report/costs.h"
 #include "report/memories.h"
+#include "report/report_builder.h"
 #include "report/svg.h"
 
 enum { LONG = 40, MOST_ADVICE = 5, MOST_ENGINES = 64 };
-
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-
-    return text ? text : "";
-}
 
 static bool begins_with(const char *text, const char *word)
 {
@@ -46,9 +40,9 @@ static void add_memory_words(muc_text *words, const json_t *rows, const muc_memo
     for (size_t i = sum->first; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
 
-        if (strcmp(text_of(row, "memory"), sum->name) != 0)
+        if (strcmp(muc_member_text(row, "memory"), sum->name) != 0)
             continue;
-        muc_text_add(words, "%s%s", any ? " + " : ": ", text_of(row, "use"));
+        muc_text_add(words, "%s%s", any ? " + " : ": ", muc_member_text(row, "use"));
         any = true;
     }
 }
@@ -103,8 +97,9 @@ static void add_largest(muc_text *text, const muc_report *report)
 
 static void add_card(muc_text *text, const muc_report *report, const json_t *row)
 {
-    const char *question = text_of(row, "question"), *answer = text_of(row, "answer");
-    const char *detail = text_of(row, "detail");
+    const char *question = muc_member_text(row, "question"),
+               *answer = muc_member_text(row, "answer");
+    const char *detail = muc_member_text(row, "detail");
 
     muc_text_add(text, "<article><h2>");
     muc_xml_add(text, question);
@@ -142,12 +137,12 @@ static void add_sentences(muc_text *text, const muc_report *report, const char *
     muc_text_add(text, json_array_size(rows) ? "</h2>\n<ul>\n"
                                              : "</h2>\n<p>Nothing stands out.</p><ul>\n");
     for (size_t i = 0; i < json_array_size(rows) && i < MOST_ADVICE; i++) {
-        const char *machine = text_of(json_array_get(rows, i), "machine");
+        const char *machine = muc_member_text(json_array_get(rows, i), "machine");
 
         muc_text_add(text, *machine ? "<li><b>" : "<li>");
         muc_xml_add(text, machine);
         muc_text_add(text, *machine ? "</b>: " : "");
-        muc_xml_add(text, text_of(json_array_get(rows, i), column));
+        muc_xml_add(text, muc_member_text(json_array_get(rows, i), column));
         muc_text_add(text, "</li>\n");
     }
     muc_text_add(text, "</ul></article>\n");
@@ -321,7 +316,7 @@ static void add_pairs(bars *b, const muc_report *report, const json_t *rows)
         double other = json_number_value(json_object_get(row, "b"));
 
         muc_text_add(b->text, "<tr><td class=\"name\">");
-        muc_xml_add(b->text, text_of(row, "row"));
+        muc_xml_add(b->text, muc_member_text(row, "row"));
         muc_text_add(b->text, "</td><td class=\"w n pair\" data-v=\"%.17g\">", other);
         add_bar(b, a, muc_svg_fill(0));
         add_bar(b, other, muc_svg_fill(1));

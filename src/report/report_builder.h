@@ -50,4 +50,20 @@ void muc_report_begin_columns(muc_report *report, const char *key,
 /* The table is long and for closer looks: the text form tells its rows and how to print them. */
 void muc_report_mark_detail(muc_report *report, const char *key);
 
+/* A member of an object, of a row for instance: its text, "" without one; its count, 0 without one
+ * or for what is negative. */
+static inline const char *muc_member_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+static inline uint64_t muc_member_count(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
 #endif

@@ -16,19 +16,12 @@ typedef struct picture {
     size_t arrow_count;
 } picture;
 
-static const char *text_of(const json_t *item, const char *key)
-{
-    const char *text = json_string_value(json_object_get(item, key));
-
-    return text ? text : "";
-}
-
 static bool writes(const json_t *host, const char *tensor)
 {
     const json_t *list = json_object_get(host, "writes");
 
     for (size_t i = 0; i < json_array_size(list); i++)
-        if (strcmp(text_of(json_array_get(list, i), "tensor"), tensor) == 0)
+        if (strcmp(muc_member_text(json_array_get(list, i), "tensor"), tensor) == 0)
             return true;
     return false;
 }
@@ -61,7 +54,7 @@ static uint32_t kind_of(const picture *p, const char *op)
     uint32_t most = 1;
 
     for (uint32_t i = 0; i < p->box_count; i++) {
-        if (p->items[i] && strcmp(text_of(p->items[i], "op"), op) == 0)
+        if (p->items[i] && strcmp(muc_member_text(p->items[i], "op"), op) == 0)
             return p->boxes[i].kind;
         most = p->boxes[i].kind > most ? p->boxes[i].kind : most;
     }
@@ -120,9 +113,9 @@ static muc_status add_layer(picture *p, const json_t *layer)
 
     MUC_TRY(add_hosts_before(p, from));
     box = &p->boxes[p->box_count];
-    *box = (muc_graph_box){ .name = text_of(layer, "tensor"),
-                            .tip = text_of(layer, "op"),
-                            .kind = kind_of(p, text_of(layer, "op")) };
+    *box = (muc_graph_box){ .name = muc_member_text(layer, "tensor"),
+                            .tip = muc_member_text(layer, "op"),
+                            .kind = kind_of(p, muc_member_text(layer, "op")) };
     for (size_t i = 0; i < json_array_size(dims); i++)
         muc_text_add(&shape, "%s%lld", i ? ", " : "",
                      (long long)json_integer_value(json_array_get(dims, i)));

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "report/answers.h"
 #include "report/figures.h"
+#include "report/report_builder.h"
 #include "targets/mcu/compile/mcu.h"
 
 /* shares that are worth a sentence */
@@ -25,20 +26,6 @@ typedef struct answering {
     muc_report *report;
 } answering;
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
-static uint64_t count_of(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 static double number_of(const answering *a, const char *path)
 {
     double value;
@@ -56,7 +43,7 @@ static uint64_t macs_of(const json_t *steps)
     uint64_t sum = 0;
 
     for (size_t i = 0; i < json_array_size(steps); i++)
-        sum += count_of(json_array_get(steps, i), "macs");
+        sum += muc_member_count(json_array_get(steps, i), "macs");
     return sum;
 }
 
@@ -68,8 +55,8 @@ static uint64_t macs_of_type(const json_t *steps, const char *type)
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
 
-        if (strncmp(text_of(step, "shape"), type, strlen(type)) == 0)
-            sum += count_of(step, "macs");
+        if (strncmp(muc_member_text(step, "shape"), type, strlen(type)) == 0)
+            sum += muc_member_count(step, "macs");
     }
     return sum;
 }
@@ -77,7 +64,8 @@ static uint64_t macs_of_type(const json_t *steps, const char *type)
 static bool find_core(const answering *a, muc_mcu_core *out)
 {
     for (unsigned core = 0; core < MUC_MCU_CORE_COUNT; core++)
-        if (strcmp(muc_mcu_core_get((muc_mcu_core)core)->name, text_of(a->json, "core")) == 0) {
+        if (strcmp(muc_mcu_core_get((muc_mcu_core)core)->name, muc_member_text(a->json, "core")) ==
+            0) {
             *out = (muc_mcu_core)core;
             return true;
         }
@@ -98,7 +86,7 @@ static muc_status answer_modelled(answering *a, double ms)
         a->ctx, a->arena, &detail,
         "Modelled for %s at %" PRIu64 " MHz: %.4g million cycles, %.4g million "
         "instructions.",
-        text_of(a->json, "machine"), count_of(a->json, "clock_mhz"),
+        muc_member_text(a->json, "machine"), muc_member_count(a->json, "clock_mhz"),
         number_of(a, "modelled_cycles") / 1e6, number_of(a, "instructions") / 1e6));
     muc_report_answer_speed(a->report, answer, detail);
     return MUC_OK;
@@ -115,7 +103,7 @@ static bool is_int8(const answering *a)
 /* before a board has counted anything: by the cycles of other networks on the core */
 static muc_status answer_guessed(answering *a)
 {
-    uint64_t macs = macs_of(a->steps), clock = count_of(a->json, "clock_mhz");
+    uint64_t macs = macs_of(a->steps), clock = muc_member_count(a->json, "clock_mhz");
     double least = 0, most = 0;
     muc_mcu_core core;
     const char *answer;
@@ -162,19 +150,21 @@ static void add_fullest(const answering *a, uint32_t step, muc_text *text)
 
         for (size_t i = 0; i < json_array_size(buffers); i++) {
             const json_t *item = json_array_get(buffers, i);
-            uint64_t bytes = count_of(item, "bytes");
-            bool lives = json_is_true(json_object_get(item, "persistent")) ||
-                         (count_of(item, "first") <= step && count_of(item, "last") >= step);
+            uint64_t bytes = muc_member_count(item, "bytes");
+            bool lives =
+                json_is_true(json_object_get(item, "persistent")) ||
+                (muc_member_count(item, "first") <= step && muc_member_count(item, "last") >= step);
 
-            if (lives && bytes && bytes < below && (!largest || bytes > count_of(largest, "bytes")))
+            if (lives && bytes && bytes < below &&
+                (!largest || bytes > muc_member_count(largest, "bytes")))
                 largest = item;
         }
         if (!largest)
             return;
-        below = count_of(largest, "bytes");
+        below = muc_member_count(largest, "bytes");
         muc_text_add(text, "%s'%s' with %" PRIu64, shown ? ", " : "",
-                     *text_of(largest, "tensor") ? text_of(largest, "tensor")
-                                                 : text_of(largest, "name"),
+                     *muc_member_text(largest, "tensor") ? muc_member_text(largest, "tensor")
+                                                         : muc_member_text(largest, "name"),
                      below);
     }
 }
@@ -184,38 +174,39 @@ static uint32_t fullest_step(const json_t *steps)
     uint32_t fullest = 0;
 
     for (size_t i = 0; i < json_array_size(steps); i++)
-        if (count_of(json_array_get(steps, i), "arena") >
-            count_of(json_array_get(steps, fullest), "arena"))
+        if (muc_member_count(json_array_get(steps, i), "arena") >
+            muc_member_count(json_array_get(steps, fullest), "arena"))
             fullest = (uint32_t)i;
     return fullest;
 }
 
 static void advise_arena(answering *a, const json_t *memory)
 {
-    uint64_t bytes = count_of(memory, "bytes"), limit = count_of(memory, "limit");
-    uint64_t bound = count_of(a->json, "arena_bound");
+    uint64_t bytes = muc_member_count(memory, "bytes"), limit = muc_member_count(memory, "limit");
+    uint64_t bound = muc_member_count(a->json, "arena_bound");
     uint32_t step = fullest_step(a->steps);
     muc_text largest = { 0 };
 
     if (!json_array_size(a->steps) || (double)bytes < nearly_full * (double)limit || limit == 0)
         return;
     add_fullest(a, step, &largest);
-    muc_report_advise(
-        a->report, "The arena is fullest in step '%s'; the largest of it are %s. %s%s",
-        text_of(json_array_get(a->steps, step), "name"), largest.data ? largest.data : "nothing",
-        bytes > bound ? "Another plan may need less, but no less than its bound. "
-                      : "No plan of these steps needs less. ",
-        speaks(a)                             ? "A smaller --ctx-size has smaller caches."
-        : json_object_get(a->json, "patches") ? ""
-                                              : "--patch least runs the first steps "
-                                                "patch by patch.");
+    muc_report_advise(a->report,
+                      "The arena is fullest in step '%s'; the largest of it are %s. %s%s",
+                      muc_member_text(json_array_get(a->steps, step), "name"),
+                      largest.data ? largest.data : "nothing",
+                      bytes > bound ? "Another plan may need less, but no less than its bound. "
+                                    : "No plan of these steps needs less. ",
+                      speaks(a) ? "A smaller --ctx-size has smaller caches."
+                      : json_object_get(a->json, "patches") ? ""
+                                                            : "--patch least runs the first steps "
+                                                              "patch by patch.");
     muc_text_free(&largest);
 }
 
 /* constants and, if a board's image was measured, code */
 static uint64_t flash_of(const answering *a)
 {
-    uint64_t constants = count_of(a->json, "constant_bytes");
+    uint64_t constants = muc_member_count(a->json, "constant_bytes");
     double image_bytes = number_of(a, "flash_bytes");
     uint64_t image = image_bytes < 1e18 ? (uint64_t)image_bytes : 0;
 
@@ -225,7 +216,8 @@ static uint64_t flash_of(const answering *a)
 static bool has_room(const answering *a, const muc_mcu_machine *machine)
 {
     return muc_mcu_memory_for(machine, MUC_MCU_WEIGHTS)->bytes >= flash_of(a) &&
-           muc_mcu_memory_for(machine, MUC_MCU_ARENA)->bytes >= count_of(a->json, "arena_bytes");
+           muc_mcu_memory_for(machine, MUC_MCU_ARENA)->bytes >=
+               muc_member_count(a->json, "arena_bytes");
 }
 
 /* the known machine with the least flash of those that have room; NULL: none has */
@@ -251,21 +243,22 @@ static muc_status find_larger(answering *a, const char **out)
 /* code and constants, which only a board's image tells */
 static muc_status advise_flash(answering *a, const json_t *memory)
 {
-    uint64_t limit = count_of(memory, "limit"), constants = count_of(memory, "bytes");
+    uint64_t limit = muc_member_count(memory, "limit"),
+             constants = muc_member_count(memory, "bytes");
     uint64_t flash = flash_of(a);
     const char *larger;
 
     if (limit == 0 || flash <= limit)
         return MUC_OK;
     MUC_TRY(find_larger(a, &larger));
-    muc_report_advise(a->report,
-                      "%s lacks %" PRIu64 " bytes: %" PRIu64 " are constants, %" PRIu64
-                      " code. %s%s%s",
-                      text_of(memory, "memory"), flash - limit, constants, flash - constants,
-                      speaks(a) ? "Fewer --bits of weights, or a larger machine: "
-                                : "--quant int8, if it is float32, or a larger machine: ",
-                      larger ? larger : "none that muc knows has as much",
-                      larger ? " has room (muc fit tells all)." : ".");
+    muc_report_advise(
+        a->report,
+        "%s lacks %" PRIu64 " bytes: %" PRIu64 " are constants, %" PRIu64 " code. %s%s%s",
+        muc_member_text(memory, "memory"), flash - limit, constants, flash - constants,
+        speaks(a) ? "Fewer --bits of weights, or a larger machine: "
+                  : "--quant int8, if it is float32, or a larger machine: ",
+        larger ? larger : "none that muc knows has as much",
+        larger ? " has room (muc fit tells all)." : ".");
     return MUC_OK;
 }
 
@@ -276,9 +269,9 @@ static muc_status advise_memories(answering *a)
     for (size_t i = 0; i < json_array_size(memories); i++) {
         const json_t *memory = json_array_get(memories, i);
 
-        if (strcmp(text_of(memory, "use"), "arena") == 0)
+        if (strcmp(muc_member_text(memory, "use"), "arena") == 0)
             advise_arena(a, memory);
-        else if (strcmp(text_of(memory, "use"), "constants") == 0)
+        else if (strcmp(muc_member_text(memory, "use"), "constants") == 0)
             MUC_TRY(advise_flash(a, memory));
     }
     return MUC_OK;
@@ -318,14 +311,16 @@ static void advise_kernels(answering *a)
         return;
     for (size_t i = 0; i < json_array_size(a->steps); i++) {
         const json_t *step = json_array_get(a->steps, i);
-        double share = macs ? (double)count_of(step, "macs") / (double)macs : 0;
+        double share = macs ? (double)muc_member_count(step, "macs") / (double)macs : 0;
 
-        if (share >= worth_saying && strncmp(text_of(step, "function"), "mur_ref_", 8) == 0 &&
-            strncmp(text_of(step, "shape"), "i8 ", 3) == 0)
+        if (share >= worth_saying &&
+            strncmp(muc_member_text(step, "function"), "mur_ref_", 8) == 0 &&
+            strncmp(muc_member_text(step, "shape"), "i8 ", 3) == 0)
             muc_report_advise(a->report,
                               "'%s' has %.0f %% of the products, and no kernel of %s takes it: it "
                               "runs as plain C.",
-                              text_of(step, "name"), 100 * share, text_of(a->json, "core"));
+                              muc_member_text(step, "name"), 100 * share,
+                              muc_member_text(a->json, "core"));
     }
 }
 
@@ -337,7 +332,8 @@ static void advise_slow_layers(answering *a, const uint64_t *cycles)
 
     for (size_t i = 0; cycles && mean > 0 && i < json_array_size(a->steps); i++) {
         const json_t *step = json_array_get(a->steps, i);
-        double macs = (double)count_of(step, "macs"), saved = (double)cycles[i] - macs * mean;
+        double macs = (double)muc_member_count(step, "macs"),
+               saved = (double)cycles[i] - macs * mean;
 
         if (saved < worth_saying / 2 * all)
             continue;
@@ -345,11 +341,11 @@ static void advise_slow_layers(answering *a, const uint64_t *cycles)
             muc_report_advise(a->report,
                               "'%s' takes %.3g cycles for a product, the network %.3g: at that "
                               "rate %.0f %% of the time would be saved.",
-                              text_of(step, "name"), (double)cycles[i] / macs, mean,
+                              muc_member_text(step, "name"), (double)cycles[i] / macs, mean,
                               100 * saved / all);
         else
             muc_report_advise(a->report, "'%s' takes %.0f %% of the time and has no products.",
-                              text_of(step, "name"), 100 * saved / all);
+                              muc_member_text(step, "name"), 100 * saved / all);
     }
 }
 
@@ -361,10 +357,11 @@ static muc_status advise_machine(answering *a)
     const char *name = NULL;
     muc_mcu_core core;
 
-    if (!is_int8(a) || !find_core(a, &core) || count_of(a->json, "clock_mhz") == 0)
+    if (!is_int8(a) || !find_core(a, &core) || muc_member_count(a->json, "clock_mhz") == 0)
         return MUC_OK;
     if (!(fastest > 0))
-        muc_mcu_guess_ms(core, macs, (double)count_of(a->json, "clock_mhz"), &fastest, &most);
+        muc_mcu_guess_ms(core, macs, (double)muc_member_count(a->json, "clock_mhz"), &fastest,
+                         &most);
     for (size_t i = 0; i < MUC_COUNT(known_machines); i++) {
         muc_mcu_machine machine;
 
@@ -436,7 +433,7 @@ static double peak_bytes(const json_t *memories)
     double most = 0;
 
     for (size_t i = 0; i < json_array_size(memories); i++) {
-        uint64_t cycles = count_of(json_array_get(memories, i), "cycles_per_kb");
+        uint64_t cycles = muc_member_count(json_array_get(memories, i), "cycles_per_kb");
 
         if (cycles && 1024.0 / (double)cycles > most)
             most = 1024.0 / (double)cycles;
@@ -466,9 +463,10 @@ muc_status muc_code_draw_roofline(muc_context *ctx, muc_arena *arena, const muc_
         const json_t *step = json_array_get(a.steps, i);
 
         points[i] =
-            (muc_roof_point){ text_of(step, "name"), (double)count_of(step, "macs"),
-                              (double)count_of(step, "constants") + (double)count_of(step, "read") +
-                                  (double)count_of(step, "written"),
+            (muc_roof_point){ muc_member_text(step, "name"), (double)muc_member_count(step, "macs"),
+                              (double)muc_member_count(step, "constants") +
+                                  (double)muc_member_count(step, "read") +
+                                  (double)muc_member_count(step, "written"),
                               (double)cycles[i] };
         figure.whole.macs += points[i].macs;
         figure.whole.bytes += points[i].bytes;

@@ -16,6 +16,7 @@
 #include "targets/target.h"
 #include "report/answers.h"
 #include "report/figures.h"
+#include "report/report_builder.h"
 
 enum { MOST_STEPS = 1 << 20, NODE_LETTERS = 48 };
 
@@ -36,21 +37,6 @@ typedef struct folder_report {
     uint64_t flash_bytes;     /* of the board's image; 0 without a board */
 } folder_report;
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
-/* 0 for what is not there or is negative */
-static uint64_t count_of(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 static void copy_value(muc_report *report, const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -68,7 +54,7 @@ static uint64_t sum_of(const folder_report *r, const char *key)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < r->step_count; i++)
-        sum += count_of(json_array_get(r->steps, i), key);
+        sum += muc_member_count(json_array_get(r->steps, i), key);
     return sum;
 }
 
@@ -77,7 +63,7 @@ static uint64_t tile_sum_of(const folder_report *r, const char *key)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < r->step_count; i++)
-        sum += count_of(json_object_get(json_array_get(r->steps, i), "tiles"), key);
+        sum += muc_member_count(json_object_get(json_array_get(r->steps, i), "tiles"), key);
     return sum;
 }
 
@@ -94,8 +80,8 @@ static void add_count(muc_code_count *sum, const muc_code_count *more)
 /* steps that run patch by patch: a count for each of them, in every turn */
 static size_t assign_patches(folder_report *r, const json_t *patches, size_t next)
 {
-    uint64_t first = count_of(patches, "first"), steps = count_of(patches, "steps");
-    uint64_t turns = count_of(patches, "rows") * count_of(patches, "columns");
+    uint64_t first = muc_member_count(patches, "first"), steps = muc_member_count(patches, "steps");
+    uint64_t turns = muc_member_count(patches, "rows") * muc_member_count(patches, "columns");
 
     for (uint64_t turn = 0; turn < turns; turn++)
         for (uint64_t i = first; i < first + steps; i++) {
@@ -115,9 +101,9 @@ static void assign_counts(folder_report *r)
     size_t next = 0, end = r->profile.count_count;
 
     for (uint32_t i = 0; i < r->step_count; i++) {
-        uint64_t traces = count_of(json_array_get(r->steps, i), "traces");
+        uint64_t traces = muc_member_count(json_array_get(r->steps, i), "traces");
 
-        if (patches && i == count_of(patches, "first"))
+        if (patches && i == muc_member_count(patches, "first"))
             next = assign_patches(r, patches, next);
         for (uint64_t t = 0; t < traces && next < end; t++) {
             add_count(&r->counts[i], &r->profile.counts[next++]);
@@ -222,7 +208,7 @@ static const json_t *memory_for(const folder_report *r, const char *use)
     const json_t *memories = json_object_get(r->folder->json, "memories");
 
     for (size_t i = 0; i < json_array_size(memories); i++)
-        if (strcmp(text_of(json_array_get(memories, i), "use"), use) == 0)
+        if (strcmp(muc_member_text(json_array_get(memories, i), "use"), use) == 0)
             return json_array_get(memories, i);
     return NULL;
 }
@@ -232,7 +218,8 @@ static const json_t *memory_for(const folder_report *r, const char *use)
 static uint64_t touch_cycles(const folder_report *r, uint64_t code, uint64_t constants)
 {
     const json_t *memory = memory_for(r, "constants");
-    uint64_t line = count_of(memory, "line_bytes"), cycles = count_of(memory, "line_cycles");
+    uint64_t line = muc_member_count(memory, "line_bytes"),
+             cycles = muc_member_count(memory, "line_cycles");
 
     if (line == 0 || cycles > UINT32_MAX)
         return 0;
@@ -245,7 +232,7 @@ static muc_status sum_cycles(folder_report *r, uint64_t *touch)
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->cycles));
     for (uint32_t i = 0; i < r->step_count; i++) {
         uint64_t own = touch_cycles(r, r->counts[i].touched,
-                                    count_of(json_array_get(r->steps, i), "constants"));
+                                    muc_member_count(json_array_get(r->steps, i), "constants"));
 
         r->cycles[i] = r->counts[i].cycles + own;
         *touch += own;
@@ -255,8 +242,8 @@ static muc_status sum_cycles(folder_report *r, uint64_t *touch)
 
 static muc_status add_cycle_facts(folder_report *r, const muc_code_count *all, uint64_t macs)
 {
-    uint64_t touch, clock = count_of(r->folder->json, "clock_mhz"), cycles;
-    uint64_t milliwatts = count_of(r->folder->json, "milliwatts");
+    uint64_t touch, clock = muc_member_count(r->folder->json, "clock_mhz"), cycles;
+    uint64_t milliwatts = muc_member_count(r->folder->json, "milliwatts");
 
     MUC_TRY(sum_cycles(r, &touch));
     cycles = all->cycles + touch;
@@ -310,15 +297,15 @@ static muc_status add_facts(folder_report *r, const char *board)
         copy_value(r->report, r->folder->json, facts[i]);
     muc_report_add_count(r->report, "macs", macs);
     if (r->speaks)
-        muc_report_add_bits_per_weight(r->report, count_of(speech, "weight_bytes"),
-                                       count_of(speech, "weights"));
+        muc_report_add_bits_per_weight(r->report, muc_member_count(speech, "weight_bytes"),
+                                       muc_member_count(speech, "weights"));
     if (patches) {
         muc_report_add_integer(r->report, "recomputed_macs",
                                json_integer_value(json_object_get(patches, "more_macs")));
         muc_report_add_text(r->report, "patches", "%llu x %llu of %llu layers",
-                            (unsigned long long)count_of(patches, "rows"),
-                            (unsigned long long)count_of(patches, "columns"),
-                            (unsigned long long)count_of(patches, "steps"));
+                            (unsigned long long)muc_member_count(patches, "rows"),
+                            (unsigned long long)muc_member_count(patches, "columns"),
+                            (unsigned long long)muc_member_count(patches, "steps"));
     }
     return board ? add_counted_facts(r, board, macs) : MUC_OK;
 }
@@ -354,13 +341,13 @@ static const muc_report_column layer_columns[] = {
 static void add_tiles(folder_report *r, const json_t *tiles)
 {
     muc_report_add_text(r->report, "tile", "%llu x %llu of %llu x %llu",
-                        (unsigned long long)count_of(tiles, "row_tile"),
-                        (unsigned long long)count_of(tiles, "channel_tile"),
-                        (unsigned long long)count_of(tiles, "rows"),
-                        (unsigned long long)count_of(tiles, "channels"));
-    muc_report_add_count(r->report, "tiles", count_of(tiles, "count"));
-    muc_report_add_count(r->report, "dma_in", count_of(tiles, "bytes_in"));
-    muc_report_add_count(r->report, "dma_out", count_of(tiles, "bytes_out"));
+                        (unsigned long long)muc_member_count(tiles, "row_tile"),
+                        (unsigned long long)muc_member_count(tiles, "channel_tile"),
+                        (unsigned long long)muc_member_count(tiles, "rows"),
+                        (unsigned long long)muc_member_count(tiles, "channels"));
+    muc_report_add_count(r->report, "tiles", muc_member_count(tiles, "count"));
+    muc_report_add_count(r->report, "dma_in", muc_member_count(tiles, "bytes_in"));
+    muc_report_add_count(r->report, "dma_out", muc_member_count(tiles, "bytes_out"));
     copy_value(r->report, tiles, "cycles");
 }
 
@@ -398,8 +385,8 @@ static void add_layers(folder_report *r)
         if (json_is_object(tiles))
             add_tiles(r, tiles);
         if (r->counts && r->is_counted[i])
-            add_counted(r, i, count_of(step, "macs"), count_of(step, "constants"));
-        muc_report_add_text(r->report, "node", "%.*s", NODE_LETTERS, text_of(step, "node"));
+            add_counted(r, i, muc_member_count(step, "macs"), muc_member_count(step, "constants"));
+        muc_report_add_text(r->report, "node", "%.*s", NODE_LETTERS, muc_member_text(step, "node"));
         muc_report_end(r->report);
     }
     muc_report_end(r->report);
@@ -417,8 +404,9 @@ static void add_traffic_row(folder_report *r, const char *memory, uint64_t read,
 
 static void add_use(folder_report *r, const char *use, const json_t *memory, uint64_t bytes)
 {
-    muc_report_add_memory_use(r->report, &(muc_memory_use){ use, text_of(memory, "memory"), bytes,
-                                                            count_of(memory, "limit") });
+    muc_report_add_memory_use(r->report,
+                              &(muc_memory_use){ use, muc_member_text(memory, "memory"), bytes,
+                                                 muc_member_count(memory, "limit") });
 }
 
 static void add_uses(folder_report *r, const json_t *memories)
@@ -427,15 +415,15 @@ static void add_uses(folder_report *r, const json_t *memories)
 
     muc_report_begin_memories(r->report);
     for (size_t i = 0; i < json_array_size(memories); i++)
-        add_use(r, text_of(json_array_get(memories, i), "use"), json_array_get(memories, i),
-                count_of(json_array_get(memories, i), "bytes"));
-    if (r->flash_bytes > count_of(constants, "bytes"))
-        add_use(r, "code", constants, r->flash_bytes - count_of(constants, "bytes"));
+        add_use(r, muc_member_text(json_array_get(memories, i), "use"), json_array_get(memories, i),
+                muc_member_count(json_array_get(memories, i), "bytes"));
+    if (r->flash_bytes > muc_member_count(constants, "bytes"))
+        add_use(r, "code", constants, r->flash_bytes - muc_member_count(constants, "bytes"));
     if (json_is_object(r->tile_memory))
-        muc_report_add_memory_use(r->report,
-                                  &(muc_memory_use){ "tiles", text_of(r->tile_memory, "name"),
-                                                     count_of(r->tile_memory, "bytes"),
-                                                     count_of(r->tile_memory, "limit") });
+        muc_report_add_memory_use(
+            r->report, &(muc_memory_use){ "tiles", muc_member_text(r->tile_memory, "name"),
+                                          muc_member_count(r->tile_memory, "bytes"),
+                                          muc_member_count(r->tile_memory, "limit") });
     muc_report_end(r->report);
 }
 
@@ -453,11 +441,12 @@ static void add_memories(folder_report *r)
         return;
     add_uses(r, memories);
     muc_report_begin_columns(r->report, "traffic", traffic_columns);
-    add_traffic_row(r, text_of(memory_for(r, "constants"), "memory"), sum_of(r, "constants"), 0);
-    add_traffic_row(r, text_of(memory_for(r, "arena"), "memory"), sum_of(r, "read"),
+    add_traffic_row(r, muc_member_text(memory_for(r, "constants"), "memory"),
+                    sum_of(r, "constants"), 0);
+    add_traffic_row(r, muc_member_text(memory_for(r, "arena"), "memory"), sum_of(r, "read"),
                     sum_of(r, "written"));
     if (json_is_object(r->tile_memory))
-        add_traffic_row(r, text_of(r->tile_memory, "name"), tile_sum_of(r, "bytes_out"),
+        add_traffic_row(r, muc_member_text(r->tile_memory, "name"), tile_sum_of(r, "bytes_out"),
                         tile_sum_of(r, "bytes_in"));
     muc_report_end(r->report);
 }
@@ -523,16 +512,17 @@ static uint64_t within(uint64_t bytes)
 
 static muc_memory_buffer buffer_of(const folder_report *r, const json_t *item)
 {
-    uint64_t first = count_of(item, "first"), last = count_of(item, "last");
+    uint64_t first = muc_member_count(item, "first"), last = muc_member_count(item, "last");
 
     if (json_is_true(json_object_get(item, "persistent")) || last > r->step_count)
         last = r->step_count;
     if (json_is_true(json_object_get(item, "persistent")) || first > last)
         first = 0;
     return (muc_memory_buffer){
-        .name = *text_of(item, "tensor") ? text_of(item, "tensor") : text_of(item, "name"),
-        .bytes = within(count_of(item, "bytes")),
-        .address = within(count_of(item, "address")),
+        .name = *muc_member_text(item, "tensor") ? muc_member_text(item, "tensor")
+                                                 : muc_member_text(item, "name"),
+        .bytes = within(muc_member_count(item, "bytes")),
+        .address = within(muc_member_count(item, "address")),
         .first = (uint32_t)first,
         .last = (uint32_t)last,
     };
@@ -565,18 +555,18 @@ static muc_status draw_memories(folder_report *r)
 {
     const json_t *json = r->folder->json, *arena = memory_for(r, "arena");
     muc_memory_figure large = {
-        .peak = count_of(json, "arena_bytes"),
-        .bound = count_of(json, "arena_bound"),
-        .limit = count_of(arena, "limit"),
+        .peak = muc_member_count(json, "arena_bytes"),
+        .bound = muc_member_count(json, "arena_bound"),
+        .limit = muc_member_count(arena, "limit"),
     };
     muc_memory_figure small = {
-        .peak = count_of(r->tile_memory, "bytes"),
-        .limit = count_of(r->tile_memory, "limit"),
+        .peak = muc_member_count(r->tile_memory, "bytes"),
+        .limit = muc_member_count(r->tile_memory, "limit"),
     };
 
-    MUC_TRY(draw_memory(r, r->buffers, "arena", text_of(arena, "memory"), &large));
+    MUC_TRY(draw_memory(r, r->buffers, "arena", muc_member_text(arena, "memory"), &large));
     return draw_memory(r, json_object_get(json, "tile_buffers"), "tiles",
-                       text_of(r->tile_memory, "name"), &small);
+                       muc_member_text(r->tile_memory, "name"), &small);
 }
 
 /* one colour an operator, in the order of their coming; 0 is the inputs' */
@@ -585,10 +575,11 @@ static void choose_kinds(const folder_report *r, muc_graph_box *boxes)
     uint32_t kinds = 1;
 
     for (uint32_t i = 0; i < r->step_count; i++) {
-        const char *own = text_of(json_array_get(r->steps, i), "operator");
+        const char *own = muc_member_text(json_array_get(r->steps, i), "operator");
         uint32_t same = 0;
 
-        while (same < i && strcmp(text_of(json_array_get(r->steps, same), "operator"), own) != 0)
+        while (same < i &&
+               strcmp(muc_member_text(json_array_get(r->steps, same), "operator"), own) != 0)
             same++;
         boxes[i].kind = same < i ? boxes[same].kind : kinds++;
     }
@@ -604,12 +595,13 @@ static muc_status make_boxes(folder_report *r, muc_graph_box *boxes)
         const json_t *step = json_array_get(r->steps, i);
         muc_graph_box *box = &boxes[inputs + i];
 
-        *box = (muc_graph_box){ .name = r->step_names[i], .detail = text_of(step, "shape") };
+        *box =
+            (muc_graph_box){ .name = r->step_names[i], .detail = muc_member_text(step, "shape") };
         MUC_TRY(muc_arena_format(r->ctx, r->arena, &box->tip,
                                  "%s\n%s\n%llu multiply-accumulates, %llu bytes of constants",
-                                 text_of(step, "node"), text_of(step, "function"),
-                                 (unsigned long long)count_of(step, "macs"),
-                                 (unsigned long long)count_of(step, "constants")));
+                                 muc_member_text(step, "node"), muc_member_text(step, "function"),
+                                 (unsigned long long)muc_member_count(step, "macs"),
+                                 (unsigned long long)muc_member_count(step, "constants")));
     }
     choose_kinds(r, boxes + inputs);
     return MUC_OK;
@@ -664,7 +656,7 @@ static muc_status name_steps(folder_report *r)
 {
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->step_names));
     for (uint32_t i = 0; i < r->step_count; i++)
-        r->step_names[i] = text_of(json_array_get(r->steps, i), "name");
+        r->step_names[i] = muc_member_text(json_array_get(r->steps, i), "name");
     r->step_names[r->step_count] = "(results are read)";
     return MUC_OK;
 }
