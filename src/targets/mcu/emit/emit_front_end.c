@@ -38,13 +38,13 @@ static void print_element(const void *values, element kind, size_t i, muc_text *
     }
 }
 
-/* before: "static const ", ...; nothing of no values */
-static void print_array(const char *before, const char *name, const void *values, size_t count,
-                        element kind, muc_text *text)
+/* nothing of no values */
+static void print_array(const char *name, const void *values, size_t count, element kind,
+                        muc_text *text)
 {
     if (!count)
         return;
-    muc_text_add(text, "%s%s %s[%zu] = {", before, elements[kind].type, name, count);
+    muc_text_add(text, "static const %s %s[%zu] = {", elements[kind].type, name, count);
     for (size_t i = 0; i < count; i++) {
         muc_text_add(text, i % elements[kind].on_a_line ? ", " : i ? ",\n    " : "\n    ");
         print_element(values, kind, i, text);
@@ -101,19 +101,30 @@ static void print_shape(const muc_mcu_program *program, const char *type, muc_te
         program->name);
 }
 
+/* one arithmetic's: window, sines, weights and cosine */
+static void print_tables(const muc_mcu_program *program, const char *what, const char *type,
+                         const void *const tables[4], const element kinds[4], muc_text *text)
+{
+    static const char *const names[] = { "window", "sines", "weights", "cosine" };
+    const muc_front_end *front = program->front_end->front;
+    const size_t counts[] = { front->window, front->fft / 4 + 1,
+                              program->front_end->tables->weight_count, cosine_count(front) };
+
+    begin_source(program, what, text);
+    for (size_t i = 0; i < MUC_COUNT(names); i++)
+        print_array(names[i], tables[i], counts[i], kinds[i], text);
+    print_shape(program, type, text);
+}
+
 void muc_mcu_front_float(const muc_mcu_program *program, muc_text *text)
 {
-    static const char before[] = "static const ";
+    static const element kinds[] = { ELEMENT_F32, ELEMENT_F32, ELEMENT_F32, ELEMENT_F32 };
     const muc_front_end *front = program->front_end->front;
     const mur_front_end_f32 *f32 = &program->front_end->tables->f32;
 
-    begin_source(program, "the front end's tables of floats", text);
-    print_array(before, "window", f32->window, front->window, ELEMENT_F32, text);
-    print_array(before, "sines", f32->sines, front->fft / 4 + 1, ELEMENT_F32, text);
-    print_array(before, "weights", f32->weights, program->front_end->tables->weight_count,
-                ELEMENT_F32, text);
-    print_array(before, "cosine", f32->cosine, cosine_count(front), ELEMENT_F32, text);
-    print_shape(program, "f32", text);
+    print_tables(program, "the front end's tables of floats", "f32",
+                 (const void *[]){ f32->window, f32->sines, f32->weights, f32->cosine }, kinds,
+                 text);
     muc_mcu_print_real(text, (double)f32->least, false);
     muc_text_add(text, ", ");
     muc_mcu_print_real(text, (double)f32->log_factor, false);
@@ -122,17 +133,13 @@ void muc_mcu_front_float(const muc_mcu_program *program, muc_text *text)
 
 void muc_mcu_front_fixed(const muc_mcu_program *program, muc_text *text)
 {
-    static const char before[] = "static const ";
+    static const element kinds[] = { ELEMENT_U16, ELEMENT_I32, ELEMENT_U16, ELEMENT_I16 };
     const muc_front_end *front = program->front_end->front;
     const mur_front_end_q16 *q16 = &program->front_end->tables->q16;
 
-    begin_source(program, "the front end's tables of integers", text);
-    print_array(before, "window", q16->window, front->window, ELEMENT_U16, text);
-    print_array(before, "sines", q16->sines, front->fft / 4 + 1, ELEMENT_I32, text);
-    print_array(before, "weights", q16->weights, program->front_end->tables->weight_count,
-                ELEMENT_U16, text);
-    print_array(before, "cosine", q16->cosine, cosine_count(front), ELEMENT_I16, text);
-    print_shape(program, "q16", text);
+    print_tables(program, "the front end's tables of integers", "q16",
+                 (const void *[]){ q16->window, q16->sines, q16->weights, q16->cosine }, kinds,
+                 text);
     muc_text_add(text, "%d, %d, %" PRIu32 "u, %d, %" PRIu32 "u, %s\n};\n", q16->weight_shift,
                  q16->most_shift, q16->least, q16->least_shift, q16->log_factor,
                  front->cepstra ? "cosine" : "0");
