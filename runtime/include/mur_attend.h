@@ -103,6 +103,37 @@ static inline uint32_t mur_attend_weight(const mur_softmax *s, uint16_t *score, 
     return p;
 }
 
+/* where a head's score, or u, of a position from begin on is; step: the kernels' */
+static inline uint16_t *mur_attend_at(const mur_attended *a, uint32_t step, uint32_t head,
+                                      uint32_t t)
+{
+    return a->scores + t / step * a->heads * step + head * step + t % step;
+}
+
+/* Plain C's for an instruction set that takes several heads and positions at once, where it is not
+ * there */
+static inline void mur_attend_most_of(const mur_attended *a, uint32_t step, uint32_t *most)
+{
+    for (uint32_t h = 0; h < a->heads; h++) {
+        most[h] = 0;
+        for (uint32_t t = 0; t < a->length; t++) {
+            uint32_t score = *mur_attend_at(a, step, h, t);
+
+            most[h] = score > most[h] ? score : most[h];
+        }
+    }
+}
+
+static inline uint32_t mur_attend_weigh_of(const mur_attended *a, uint32_t step, uint32_t head,
+                                           const mur_softmax *s)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t t = 0; t < a->length; t++)
+        sum += mur_attend_weight(s, mur_attend_at(a, step, head, t), a->scales[t]);
+    return sum;
+}
+
 /* the score of a sum of products with a key's aligned mantissa */
 static inline uint16_t mur_attend_score(const mur_attended *a, int32_t sum, uint16_t mantissa)
 {

@@ -428,28 +428,14 @@ static void score(const mur_attended *a)
     score_any(a);
 }
 
-/* where a head's score of a position is */
-static uint16_t *score_at(const mur_attended *a, uint32_t head, uint32_t t)
-{
-    return a->scores + (t / QUAD * a->heads + head) * QUAD + t % QUAD;
-}
-
 static void most(const mur_attended *a, uint32_t *found)
 {
-    for (uint32_t h = 0; h < a->heads; h++) {
-        found[h] = 0;
-        for (uint32_t t = 0; t < a->length; t++)
-            found[h] = *score_at(a, h, t) > found[h] ? *score_at(a, h, t) : found[h];
-    }
+    mur_attend_most_of(a, QUAD, found);
 }
 
 static uint32_t weigh(const mur_attended *a, uint32_t head, const mur_softmax *s)
 {
-    uint32_t sum = 0;
-
-    for (uint32_t t = 0; t < a->length; t++)
-        sum += mur_attend_weight(s, score_at(a, head, t), a->scales[t]);
-    return sum;
+    return mur_attend_weigh_of(a, QUAD, head, s);
 }
 
 static void mix(const mur_attended *a)
@@ -463,8 +449,8 @@ static void mix(const mur_attended *a)
             int32_t one = 0;
 
             for (uint32_t t = 0; t < a->length; t++) {
-                both += values[t] * *score_at(a, h, t);
-                one += mur_pair_of_first(values[t]) * *score_at(a, h, t);
+                both += values[t] * *mur_attend_at(a, QUAD, h, t);
+                one += mur_pair_of_first(values[t]) * *mur_attend_at(a, QUAD, h, t);
             }
             a->sums[h * width + i] = one;
             a->sums[h * width + i + 1] = (int32_t)((both - one) >> 8);

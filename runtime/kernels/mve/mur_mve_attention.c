@@ -270,11 +270,6 @@ static void mix(const mur_attended *a)
 
 #else
 
-static uint16_t *score_at(const mur_attended *a, uint32_t head, uint32_t t)
-{
-    return a->scores + (t / EIGHT * a->heads + head) * EIGHT + t % EIGHT;
-}
-
 static void score(const mur_attended *a)
 {
     uint32_t width = a->op->width;
@@ -286,26 +281,18 @@ static void score(const mur_attended *a)
 
             for (uint32_t i = 0; i < width; i++)
                 sum += a->q[h * width + i] * keys[i];
-            *score_at(a, h, t) = mur_attend_score(a, sum, a->scales[t]);
+            *mur_attend_at(a, EIGHT, h, t) = mur_attend_score(a, sum, a->scales[t]);
         }
 }
 
 static void most(const mur_attended *a, uint32_t *found)
 {
-    for (uint32_t h = 0; h < a->heads; h++) {
-        found[h] = 0;
-        for (uint32_t t = 0; t < a->length; t++)
-            found[h] = *score_at(a, h, t) > found[h] ? *score_at(a, h, t) : found[h];
-    }
+    mur_attend_most_of(a, EIGHT, found);
 }
 
 static uint32_t weigh(const mur_attended *a, uint32_t head, const mur_softmax *s)
 {
-    uint32_t sum = 0;
-
-    for (uint32_t t = 0; t < a->length; t++)
-        sum += mur_attend_weight(s, score_at(a, head, t), a->scales[t]);
-    return sum;
+    return mur_attend_weigh_of(a, EIGHT, head, s);
 }
 
 static void mix(const mur_attended *a)
@@ -318,7 +305,7 @@ static void mix(const mur_attended *a)
             int32_t sum = 0;
 
             for (uint32_t t = 0; t < a->length; t++)
-                sum += *score_at(a, h, t) *
+                sum += *mur_attend_at(a, EIGHT, h, t) *
                        values[(size_t)(t / EIGHT) * width * EIGHT + i * EIGHT + t % EIGHT];
             a->sums[h * width + i] = sum;
         }

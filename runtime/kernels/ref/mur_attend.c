@@ -225,12 +225,6 @@ uint32_t mur_attend_weigh(const mur_attended *a, uint32_t head, const mur_softma
 
 /* ---- softmax ---- */
 
-/* where a head's score, or u, of a position from begin on is */
-static uint16_t *score_at(const mur_attended *a, uint32_t step, uint32_t head, uint32_t t)
-{
-    return a->scores + t / step * a->heads * step + head * step + t % step;
-}
-
 static void cap(const mur_attended *a, uint32_t step, uint32_t head, float unit)
 {
     float scores[BLOCK];
@@ -240,13 +234,14 @@ static void cap(const mur_attended *a, uint32_t step, uint32_t head, float unit)
     for (uint32_t t = 0, count; t < a->length; t += count) {
         count = a->length - t < BLOCK ? a->length - t : BLOCK;
         for (uint32_t i = 0; i < count; i++)
-            scores[i] = (float)((int32_t)*score_at(a, step, head, t + i) - MUR_ATTEND_ZERO) * unit;
+            scores[i] =
+                (float)((int32_t)*mur_attend_at(a, step, head, t + i) - MUR_ATTEND_ZERO) * unit;
         a->op->cap_scores(a->op->cap, count, scores);
         for (uint32_t i = 0; i < count; i++) {
             float real = scores[i] / unit;
             int32_t whole = real < LIMIT ? real > -LIMIT ? mur_round(real) : -LIMIT : LIMIT;
 
-            *score_at(a, step, head, t + i) = (uint16_t)(whole + MUR_ATTEND_ZERO);
+            *mur_attend_at(a, step, head, t + i) = (uint16_t)(whole + MUR_ATTEND_ZERO);
         }
     }
 }
@@ -274,9 +269,9 @@ static void clear(const mur_attended *a, uint32_t step, uint32_t head, uint32_t 
                   uint32_t end)
 {
     for (uint32_t t = 0; t < hidden; t++)
-        *score_at(a, step, head, t) = 0;
+        *mur_attend_at(a, step, head, t) = 0;
     for (uint32_t t = end; t < a->length; t++)
-        *score_at(a, step, head, t) = 0;
+        *mur_attend_at(a, step, head, t) = 0;
 }
 
 /* ---- all ---- */
