@@ -414,3 +414,11 @@ void muc_folder_discard(muc_folder *folder)
     muc_temporary_remove(folder->temporary);
     folder_free(folder);
 }
+
+muc_status muc_folder_end(muc_folder *folder, muc_status status, muc_folder_check *check, void *arg)
+{
+    if (status == MUC_OK)
+        return muc_folder_commit(folder, check, arg);
+    muc_folder_discard(folder);
+    return status;
+}

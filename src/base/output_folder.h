@@ -30,6 +30,10 @@ typedef muc_status muc_folder_check(muc_context *ctx, const char *path, void *ar
  * is asked of the temporary folder before that is put in its place. */
 muc_status muc_folder_commit(muc_folder *folder, muc_folder_check *check, void *arg);
 void muc_folder_discard(muc_folder *folder);
+/* One or the other: commits what was written with this status if it is MUC_OK, or discards it and
+ * returns the status. */
+muc_status muc_folder_end(muc_folder *folder, muc_status status, muc_folder_check *check,
+                          void *arg);
 
 /* For what is written file by file into a folder, new or not. The first is muc_folder_precheck of
  * these files alone; the second writes the list FILES of those of them that are there. */

@@ -223,11 +223,7 @@ muc_status muc_compress_write(muc_context *ctx, const muc_model *model,
     muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, out_path, &w.folder));
-    status = write_all(&w);
-    if (status == MUC_OK)
-        status = muc_folder_commit(w.folder, check, arg);
-    else
-        muc_folder_discard(w.folder);
+    status = muc_folder_end(w.folder, write_all(&w), check, arg);
     muc_arena_free(&w.arena);
     return status;
 }

@@ -298,10 +298,7 @@ static muc_status write_folder(synth *s, const char *path)
         status = write_tokenizer(s, folder);
     if (status == MUC_OK)
         status = write_weights(s, folder);
-    if (status == MUC_OK)
-        return muc_folder_commit(folder, NULL, NULL);
-    muc_folder_discard(folder);
-    return status;
+    return muc_folder_end(folder, status, NULL, NULL);
 }
 
 static muc_status report_synth(const synth *s, const char *path, muc_report **out)

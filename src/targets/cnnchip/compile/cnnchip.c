@@ -290,12 +290,7 @@ muc_status muc_cnnchip_write_folder(muc_context *ctx, const muc_cnnchip_build *b
                                     const char *path, muc_folder_check *check, void *arg)
 {
     muc_folder *folder;
-    muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, path, &folder));
-    status = write_files(ctx, build, folder);
-    if (status == MUC_OK)
-        return muc_folder_commit(folder, check, arg);
-    muc_folder_discard(folder);
-    return status;
+    return muc_folder_end(folder, write_files(ctx, build, folder), check, arg);
 }

@@ -135,8 +135,5 @@ muc_status muc_chip_dump(muc_context *ctx, muc_chip *chip, const char *path,
     status = run_dumped(&d, arrays, count, outputs);
     muc_text_free(&d.index);
     chip->sim.trace = NULL;
-    if (status == MUC_OK)
-        return muc_folder_commit(d.folder, NULL, NULL);
-    muc_folder_discard(d.folder);
-    return status;
+    return muc_folder_end(d.folder, status, NULL, NULL);
 }

@@ -57,14 +57,9 @@ static void describe(const muc_mcu_program *program, const char *path, muc_repor
 static muc_status write_folder(muc_context *ctx, const muc_mcu_program *program, const char *path)
 {
     muc_folder *folder;
-    muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, path, &folder));
-    status = write_all(ctx, program, folder);
-    if (status == MUC_OK)
-        return muc_folder_commit(folder, NULL, NULL);
-    muc_folder_discard(folder);
-    return status;
+    return muc_folder_end(folder, write_all(ctx, program, folder), NULL, NULL);
 }
 
 static muc_status make(muc_context *ctx, const muc_front_end *front,

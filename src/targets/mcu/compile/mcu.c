@@ -250,12 +250,7 @@ muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, co
                                 muc_folder_check *check)
 {
     muc_folder *folder;
-    muc_status status;
 
     MUC_TRY(muc_folder_begin(ctx, path, &folder));
-    status = write_all(ctx, build, folder);
-    if (status == MUC_OK)
-        return muc_folder_commit(folder, check, NULL);
-    muc_folder_discard(folder);
-    return status;
+    return muc_folder_end(folder, write_all(ctx, build, folder), check, NULL);
 }
