@@ -521,6 +521,30 @@ def test_what_the_master_reads_of_an_int8_input_is_what_frame_holds():
     assert found["exact"] and [row["wrong"] for row in found["layers"]] == [0, 0], found
 
 
+# s stays float, x becomes x.int8
+TWO_INPUTS = """graph two
+tensor x = input f32 [1, 4]
+tensor s = input f32 [1, 2]
+tensor w = const f32 [2, 4] values 0.5, -1, 1, 0.25, 1, 1, -0.5, 0.75
+node p f32 [1, 2] = linear x, w
+node y f32 [1, 2] = cum_sum s axis=1
+output p
+output y
+"""
+
+
+def test_an_input_that_int8_has_renamed_takes_the_array_of_its_name():
+    network, samples, code = WORK / "two.graph", WORK / "two.npz", WORK / "two_code"
+    network.write_text(TWO_INPUTS)
+    npz(samples, x=((3, 1, 4), [i / 4 - 1 for i in range(12)]), s=((3, 1, 2), [i / 4 for i in range(6)]))
+    given = npz(WORK / "two_in.npz", s=((1, 2), [0.5, 0.25]), x=((1, 4), [1.0, -1.0, 0.5, 1.5]))
+    muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", samples, "-o", code, "--force")
+    out = muc("run", code, "--input", given)[0]
+    has(out, "p.int8", "y ")
+    other = npz(WORK / "two_no.npz", s=((1, 2), [0.5, 0.25]), x8=((1, 4), [1.0, -1.0, 0.5, 1.5]))
+    has(muc("run", code, "--input", other, status=USAGE)[1], "input 'x.int8' has no array")
+
+
 # z, and the parts of p, have c's integers on scales of their own
 MOVED = f"""graph moved
 tensor x = input f32 [1, 2, 4, 4]

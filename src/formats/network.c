@@ -6,11 +6,21 @@
 #include "base/text.h"
 #include "muc/guess.h"
 
+/* an array of that name; for an input that int8 has renamed, of the name that the file gave it */
 static const muc_tensor_view *find_array(const muc_tensor_view *arrays, size_t count,
                                          const char *name)
 {
+    static const char renamed[] = ".int8";
+    size_t length = strlen(name), end = sizeof(renamed) - 1;
+
     for (size_t i = 0; i < count; i++)
         if (strcmp(arrays[i].name, name) == 0)
+            return &arrays[i];
+    if (length <= end || strcmp(name + length - end, renamed) != 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(arrays[i].name) == length - end &&
+            strncmp(arrays[i].name, name, length - end) == 0)
             return &arrays[i];
     return NULL;
 }

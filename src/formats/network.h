@@ -45,8 +45,8 @@ typedef struct muc_network_options {
     const char *arch; /* path of the network that a file of weights alone belongs to; NULL: none */
 } muc_network_options;
 
-/* The array that is input number i of `count`: by name if any input finds one of its name, else by
- * position; NULL: there is none. */
+/* The array that is input number i of `count`: by name if any input finds one of its name, or of
+ * NAME where it is NAME.int8, else by position; NULL: there is none. */
 const muc_tensor_view *muc_network_match(const muc_tensor_view *arrays, size_t array_count,
                                          const char *const *names, size_t count, size_t i);
 /* Fails with MUC_USAGE: the network at path has an input without an array. */
