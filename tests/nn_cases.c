@@ -342,6 +342,11 @@ typedef struct adder {
     void (*ref)(const mur_add_s8 *, const int8_t *, const int8_t *, int8_t *);
 } adder;
 
+typedef struct multiplier {
+    const char *name;
+    void (*run)(const mur_mul_s8 *, const int8_t *, const int8_t *, int8_t *);
+} multiplier;
+
 #define ROW_OF(isa, name) \
     { \
 #isa "_" #name, mur_##isa##_##name, mur_ref_##name \
@@ -351,6 +356,10 @@ static const pooler poolers[] = { ROW_OF(dsp, max_pool_s8),     ROW_OF(mve, max_
                                   ROW_OF(rvv, max_pool_s8),     ROW_OF(dsp, average_pool_s8),
                                   ROW_OF(mve, average_pool_s8), ROW_OF(rvv, average_pool_s8) };
 static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8), ROW_OF(rvv, add_s8) };
+static const multiplier multipliers[] = { { "dsp_mul_s8", mur_dsp_mul_s8 },
+                                          { "mve_mul_s8", mur_mve_mul_s8 },
+                                          { "rvv_mul_s8", mur_rvv_mul_s8 },
+                                          { "ref_mul_s8", mur_ref_mul_s8 } };
 
 static int same_outputs(const int8_t *a, const int8_t *b)
 {
@@ -388,8 +397,10 @@ static void draw_add(mur_add_s8 *l)
     l->b_count = between(1, 40);
     l->count = l->b_count * between(1, 3);
     l->a_mul = l->b_mul = 1 << 30;
-    *(a_is_greater ? &l->b_mul : &l->a_mul) = (int32_t)(draw() >> 2 | 1u << 30);
-    *(a_is_greater ? &l->b_shift : &l->a_shift) = between(-7, chance(4) ? 0 : -1);
+    if (chance(4) == 0) { /* else both scales are the same */
+        *(a_is_greater ? &l->b_mul : &l->a_mul) = (int32_t)(draw() >> 2 | 1u << 30);
+        *(a_is_greater ? &l->b_shift : &l->a_shift) = between(-7, chance(4) ? 0 : -1);
+    }
     l->mul = (int32_t)(draw() >> 2 | 1u << 30);
     l->shift = between(-20, -16);
     l->left_shift = (uint8_t)(chance(8) ? 18 : 20);
@@ -401,6 +412,36 @@ static void draw_add(mur_add_s8 *l)
     l->max = (int8_t)(chance(2) ? 127 : between(0, 127));
 }
 
+static void draw_mul(mur_mul_s8 *l)
+{
+    memset(l, 0, sizeof(*l));
+    l->b_count = between(1, 40);
+    l->count = l->b_count * between(1, 3);
+    l->mul = (int32_t)(draw() >> 2 | 1u << 30);
+    l->shift = chance(4) ? between(-16, 3) : between(-10, -6);
+    l->a_zero = (int8_t)draw();
+    l->b_zero = (int8_t)draw();
+    l->output.kind = chance(8) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
+    if (l->output.kind == MUR_REQUANT_SHIFT) { /* whose shift is added, and shifts by its own */
+        l->mul = between(1, 200);
+        l->output.shift = (uint8_t)between(4, 16);
+        l->shift = between(-4000, 4000);
+    }
+    l->output.zero = (int8_t)draw();
+    l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
+}
+
+static void judge_mul(const mur_mul_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    const mur_conv_s8 like = { .output = l->output };
+
+    mul[0] = l->mul;
+    shift[0] = l->shift;
+    for (int32_t i = 0; i < l->count; i++)
+        out[i] = judge_requant(&like, (a[i] - l->a_zero) * (b[i % l->b_count] - l->b_zero), 0);
+}
+
 uint32_t nn_check_others(uint32_t rounds, const char **name)
 {
     uint32_t wrong = 0;
@@ -409,9 +450,11 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
     while (rounds-- != 0) {
         mur_pool_s8 pool;
         mur_add_s8 sum;
+        mur_mul_s8 product;
 
         draw_pool(&pool);
         draw_add(&sum);
+        draw_mul(&product);
         for (int32_t i = 0; i < MOST; i++)
             input[i] = (int8_t)draw();
         for (size_t i = 0; i < sizeof(poolers) / sizeof(*poolers); i++) {
@@ -431,6 +474,15 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
                 continue;
             wrong++;
             *name = adders[i].name;
+        }
+        for (size_t i = 0; i < sizeof(multipliers) / sizeof(*multipliers); i++) {
+            memset(memory, 0x5a, sizeof(memory));
+            judge_mul(&product, input, input + MOST / 2, memory + GUARD);
+            multipliers[i].run(&product, input, input + MOST / 2, memory + MOST + GUARD);
+            if (same_outputs(memory, memory + MOST))
+                continue;
+            wrong++;
+            *name = multipliers[i].name;
         }
     }
     return wrong;

@@ -20,11 +20,18 @@ static inline int32_t mur_shift_left(int32_t x, int32_t by)
     return (int32_t)((uint32_t)x << by);
 }
 
+/* Does the core's multiplier give 32 bits alone? */
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+#define MUR_SHORT_PRODUCTS 1
+#else
+#define MUR_SHORT_PRODUCTS 0
+#endif
+
 /* round(a * b / 2^31), halves up, modulo 2^32 */
 static inline int32_t mur_high_q31(int32_t a, int32_t b)
 {
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
-    /* whose multiplier gives 32 bits: by halves, of the product's upper 48 bits */
+#if MUR_SHORT_PRODUCTS
+    /* by halves, of the product's upper 48 bits */
     int32_t a_high = mur_asr(a, 16), b_high = mur_asr(b, 16);
     uint32_t a_low = (uint32_t)a & 0xffff, b_low = (uint32_t)b & 0xffff;
     int32_t middle = a_high * (int32_t)b_low + (int32_t)(a_low * b_low >> 16);
@@ -130,19 +137,77 @@ static inline uint8_t mur_matmul_output(const mur_matmul_s8 *layer, int32_t sum)
     return (uint8_t)y ^ layer->out_flip;
 }
 
-/* as many sums as b has elements */
+/* mur_high_q31 of x / 2; x even */
+static inline int32_t mur_high_doubled(int32_t x, int32_t mul)
+{
+#if MUR_SHORT_PRODUCTS
+    return mur_high_q31(mur_asr(x, 1), mul);
+#else
+    int64_t product = (int64_t)x * mul;
+
+    return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31); /* halves up */
+#endif
+}
+
+/* MUR_REQUANT_Q31 of x / 2, at most 2^30 in size, shifted to the right; x even; half: 2^right / 2
+ */
+static inline int32_t mur_scale_doubled(int32_t x, int32_t mul, int32_t right, int32_t half)
+{
+    int32_t y = mur_high_doubled(x, mul);
+
+    if (right == 0)
+        return y;
+    return mur_asr(y + mur_asr(y, 31) + half, right); /* halves away from zero */
+}
+
+static inline int32_t mur_half_of(int32_t right)
+{
+    return (int32_t)((1u << right) >> 1);
+}
+
+/* mur_add_s8 for any core */
 static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
                                  int8_t *out)
 {
-    int32_t left = 1 << layer->left_shift;
+    int32_t left = layer->left_shift + 1, a_right = -layer->a_shift, b_right = -layer->b_shift;
+    int32_t right = -layer->shift, a_half = mur_half_of(a_right), b_half = mur_half_of(b_right);
+    int32_t half = mur_half_of(right), min = layer->min, max = layer->max;
+    const int8_t *b_end = b + layer->b_count;
 
-    for (int32_t i = 0; i < layer->b_count; i++) {
-        int32_t x = mur_scale_q31((a[i] - layer->a_zero) * left, layer->a_mul, layer->a_shift);
-        int32_t y = mur_scale_q31((b[i] - layer->b_zero) * left, layer->b_mul, layer->b_shift);
+    for (const int8_t *end = a + layer->count; a != end; a++, out++) {
+        int32_t x = mur_shift_left(*a - layer->a_zero, left);
+        int32_t y = mur_shift_left(*b - layer->b_zero, left);
 
-        x = mur_scale_q31(layer->subtract ? x - y : x + y, layer->mul, layer->shift);
-        out[i] = (int8_t)mur_clamp(x + layer->zero, layer->min, layer->max);
+        x = mur_scale_doubled(x, layer->a_mul, a_right, a_half);
+        y = mur_scale_doubled(y, layer->b_mul, b_right, b_half);
+        x = mur_shift_left(layer->subtract ? x - y : x + y, 1);
+        x = mur_scale_doubled(x, layer->mul, right, half) + layer->zero;
+        if (x < min)
+            x = min;
+        if (x > max)
+            x = max;
+        *out = (int8_t)x;
+        if (++b == b_end)
+            b -= layer->b_count;
     }
+}
+
+/* mur_mul_s8 for any core; l by value, for out might be anything */
+static inline void mur_mul_plain(mur_mul_s8 l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    int32_t right = -l.shift, half = right > 0 ? mur_half_of(right) : 0;
+    int32_t zero = l.output.zero, min = l.output.min - zero, max = l.output.max - zero;
+
+    for (const int8_t *end = a + l.count; a != end;)
+        for (int32_t j = 0; j < l.b_count; j++) {
+            int32_t x = (*a++ - l.a_zero) * (b[j] - l.b_zero);
+
+            if (l.output.kind == MUR_REQUANT_Q31 && right >= 0)
+                x = mur_clamp(mur_scale_doubled(2 * x, l.mul, right, half), min, max) + zero;
+            else
+                x = mur_requant(x, l.mul, l.shift, &l.output);
+            *out++ = (int8_t)x;
+        }
 }
 
 #endif

@@ -54,12 +54,10 @@ typedef struct mur_ref_output {
 /* mur_high_q31 where a has 31 bits */
 static inline int32_t mur_ref_high(int32_t a, int32_t b)
 {
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+#if MUR_SHORT_PRODUCTS
     return mur_high_q31(a, b);
 #else
-    int64_t product = (int64_t)mur_shift_left(a, 1) * b;
-
-    return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31); /* halves up */
+    return mur_high_doubled(mur_shift_left(a, 1), b);
 #endif
 }
 

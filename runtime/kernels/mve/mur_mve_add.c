@@ -1,4 +1,5 @@
-/* mur_mve_add.c - additions in TensorFlow Lite's arithmetic, four at a time. */
+/* mur_mve_add.c - additions and products of two tensors in TensorFlow Lite's arithmetic, four at a
+ * time. */
 #include "mur_mve.h"
 
 #if MUR_HAVE_MVE
@@ -31,17 +32,50 @@ static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_
     }
 }
 
-#else
-
-static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+/* as many as b has */
+static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    mur_add_plain(layer, a, b, out);
-}
+    const mur_output_s8 *to = &layer->output;
+    int32x4_t min = vdupq_n_s32(to->min), max = vdupq_n_s32(to->max);
+    int32x4_t shift = vdupq_n_s32(layer->shift);
 
-#endif
+    for (int32_t left = layer->b_count; left > 0; left -= 4, a += 4, b += 4, out += 4) {
+        mve_pred16_t some = vctp32q((uint32_t)left);
+        int32x4_t x = vsubq_n_s32(vldrbq_z_s32(a, some), layer->a_zero);
+
+        x = vmulq_s32(x, vsubq_n_s32(vldrbq_z_s32(b, some), layer->b_zero));
+        x = mur_mve_round(vqrdmulhq_n_s32(x, layer->mul), shift);
+        x = vminq_s32(vmaxq_s32(vaddq_n_s32(x, to->zero), min), max);
+        vstrbq_p_s32(out, x, some);
+    }
+}
 
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     for (int32_t i = 0; i < layer->count; i += layer->b_count)
         add(layer, a + i, b, out + i);
 }
+
+void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->shift > 0) {
+        mur_mul_plain(*layer, a, b, out);
+        return;
+    }
+    for (int32_t i = 0; i < layer->count; i += layer->b_count)
+        multiply(layer, a + i, b, out + i);
+}
+
+#else
+
+void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    mur_add_plain(layer, a, b, out);
+}
+
+void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    mur_mul_plain(*layer, a, b, out);
+}
+
+#endif

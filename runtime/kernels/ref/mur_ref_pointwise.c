@@ -3,12 +3,7 @@
 
 void mur_ref_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    for (int32_t i = 0, j = 0; i < layer->count; i++) {
-        int32_t product = (a[i] - layer->a_zero) * (b[j] - layer->b_zero);
-
-        out[i] = mur_requant(product, layer->mul, layer->shift, &layer->output);
-        j = j + 1 == layer->b_count ? 0 : j + 1;
-    }
+    mur_mul_plain(*layer, a, b, out);
 }
 
 void mur_ref_requant_s8(const mur_requant_s8 *layer, const int8_t *in, int8_t *out)
@@ -21,8 +16,16 @@ void mur_ref_requant_s8(const mur_requant_s8 *layer, const int8_t *in, int8_t *o
 
 void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, int8_t *out)
 {
-    for (size_t i = 0; i < count; i++)
-        out[i] = table[in[i] + 128];
+    const int8_t *of = table + 128;
+
+    for (; count >= 4; count -= 4, in += 4, out += 4) {
+        out[0] = of[in[0]];
+        out[1] = of[in[1]];
+        out[2] = of[in[2]];
+        out[3] = of[in[3]];
+    }
+    while (count--)
+        *out++ = of[*in++];
 }
 
 void mur_ref_quantize_f32(float scale, int8_t zero, size_t count, const float *in, int8_t *out)
