@@ -72,9 +72,10 @@ static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
     float least = 0, most = 0;
     const char *name;
     muc_status status;
-    int8_t *data;
+    int8_t *data = NULL;
+    bool shape = is_shape(p, tensor);
 
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count && !shape; i++) {
         least = fminf(least, element(p, tensor, i));
         most = fmaxf(most, element(p, tensor, i));
     }
@@ -82,14 +83,16 @@ static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
         return muc_fail(p->r.ctx, MUC_MALFORMED, from->name, MUC_NO_OFFSET, "not finite");
     if (p->sources[root(p, tensor)] == 0) /* else it shares a scale */
         muc_int8_set_scale(p, root(p, tensor), least, most);
-    MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, from->name, (size_t)count, &data));
-    for (uint64_t i = 0; i < count; i++)
+    if (!shape)
+        MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, from->name, (size_t)count, &data));
+    for (uint64_t i = 0; i < count && !shape; i++)
         data[i] = round_to(element(p, tensor, i), *q.scales, *q.zero_points);
     like.dtype = MUC_I8;
     like.quantization = &q;
     status = suffixed(p, tensor, "int8", &name);
     if (status == MUC_OK)
-        status = muc_rewrite_constant(&p->r, name, &like, data, count, out);
+        status =
+            muc_rewrite_constant(&p->r, name, &like, shape ? from->data : (void *)data, count, out);
     free(data);
     return status;
 }
@@ -261,7 +264,7 @@ static muc_status fill_weights(pass *p, const muc_node *node, muc_arena *arena, 
     (void)muc_rewrite_dim(&p->r.old, old(p, id), 0, &channels);
     w.channels = channels;
     w.each = channels ? (size_t)elements_of(p, id) / channels : 0;
-    w.is_shape = muc_rewrite_is_shape(&p->r, old(p, id), w.channels * w.each);
+    w.is_shape = is_shape(p, id);
     w.data = w.is_shape ? (int8_t *)(uintptr_t)old(p, id)->data : NULL;
     MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.scales));
     MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.bias_scales));
@@ -438,6 +441,8 @@ static muc_status need_on_scale(pass *p, const muc_node *node, uint32_t i, uint3
     const char *name;
     char suffix[24];
 
+    if (!is_real(p, id)) /* indices */
+        return muc_rewrite_tensor(&p->r, id, out);
     MUC_TRY(need_int8(p, id, &x));
     *out = x;
     if (root(p, id) == root(p, y))

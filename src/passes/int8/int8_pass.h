@@ -71,6 +71,12 @@ static inline float element(const pass *p, uint32_t tensor, uint64_t i)
     return value;
 }
 
+/* a constant whose int8 form is zeros, for only its shape is known */
+static inline bool is_shape(const pass *p, uint32_t tensor)
+{
+    return muc_rewrite_is_shape(&p->r, old(p, tensor), elements_of(p, tensor));
+}
+
 static inline bool same_dims(const muc_tensor *a, const muc_tensor *b)
 {
     return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;

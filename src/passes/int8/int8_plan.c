@@ -168,20 +168,26 @@ static bool takes(const pass *p, const muc_node *node)
     }
 }
 
+/* whether a node that moves elements may move those of a constant: a table, and what is joined */
+static bool moves_constant(muc_op op)
+{
+    return op == MUC_OP_CONCAT || op == MUC_OP_GATHER;
+}
+
 /* whether the node is better off in int8; its data inputs are real and one of them is there in int8
- * already, or it has weights */
+ * already, or it has weights or a table */
 static form plan_node(const pass *p, const muc_node *node)
 {
     form kind = muc_int8_form_of(node->op);
-    bool any = kind == WEIGHTED;
+    bool any = kind == WEIGHTED || (node->op == MUC_OP_GATHER && is_constant(p, node->inputs[0]));
 
     if (kind == FLOAT || node->input_count == 0 || !is_real(p, node->outputs[0]))
         return FLOAT;
     for (uint32_t i = 0; i < node->input_count && !(kind == BOUND && i > 0); i++) {
-        if (node->inputs[i] == MUC_NO_ID)
-            continue;
+        if (node->inputs[i] == MUC_NO_ID || (kind == SHARED && !is_real(p, node->inputs[i])))
+            continue; /* indices */
         if (!is_real(p, node->inputs[i]) ||
-            (kind == SHARED && is_constant(p, node->inputs[i]) && node->op != MUC_OP_CONCAT))
+            (kind == SHARED && is_constant(p, node->inputs[i]) && !moves_constant(node->op)))
             return FLOAT;
         any = any || p->available[node->inputs[i]];
     }

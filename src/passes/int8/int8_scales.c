@@ -18,7 +18,10 @@ static void share(pass *p, uint32_t a, uint32_t b)
 /* a node whose inputs come together */
 static bool is_meeting(const pass *p, uint32_t node)
 {
-    return p->r.needed[node] && p->forms[node] == SHARED && p->r.old.nodes[node].input_count > 1;
+    const muc_node *n = &p->r.old.nodes[node];
+
+    return p->r.needed[node] && p->forms[node] == SHARED && n->input_count > 1 &&
+           is_real(p, n->inputs[1]);
 }
 
 /* whether its numbers are those of other tensors of its scale */
@@ -31,7 +34,7 @@ static bool is_moved(const pass *p, uint32_t tensor)
         return false;
     node = &p->r.old.nodes[producer];
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (root(p, node->inputs[i]) != root(p, tensor))
+        if (is_real(p, node->inputs[i]) && root(p, node->inputs[i]) != root(p, tensor))
             return false;
     return true;
 }
@@ -87,7 +90,7 @@ static muc_status join_constants(const pass *p, const muc_node *node, muc_range 
         if (!is_constant(p, id))
             continue;
         p->sources[root(p, id)]++;
-        for (uint64_t k = 0; k < elements_of(p, id); k++) {
+        for (uint64_t k = 0; !is_shape(p, id) && k < elements_of(p, id); k++) {
             float value = element(p, id, k);
 
             MUC_TRY(muc_range_add(p->r.ctx, into, old(p, id)->name, &value, 1));
