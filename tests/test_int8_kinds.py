@@ -67,7 +67,7 @@ def judge(text, arrays, real, decibels, stays_float=()):
         if BOARD:
             for a, b in zip(run(folder, given, "--qemu", BOARD), outputs):
                 assert np.array_equal(a, b), np.argwhere(a != b)[0]
-        return folder
+        return [layer["operator"] for layer in json.loads((folder / "net.json").read_text())["steps"]]
 
 
 def linear(x, w, b):
@@ -81,6 +81,38 @@ def test_embeddings_are_rows_of_bytes():
             f"node y f32 [{BATCH}, 1, 4] = linear m, w, b\noutput y\n")
     tokens = RNG.integers(-50, 50, (SAMPLES * BATCH, 12)).astype(np.int32)
     judge(text, {"x": tokens}, lambda x: [linear(table[x].mean(1, keepdims=True), w, b)], 33)
+
+
+def normalise(x, groups, gain, bias):
+    """x [images, channels, ..]"""
+    parts = x.reshape(len(x), groups, -1).astype(np.float64)
+    parts = (parts - parts.mean(2, keepdims=True)) / np.sqrt(parts.var(2, keepdims=True) + 1e-5)
+    by = (-1,) + (1,) * (x.ndim - 2)
+    return parts.reshape(x.shape) * gain.reshape(by) + bias.reshape(by)
+
+
+def test_norms_of_channels_are_integers_wherever_the_channels_are():
+    gain, bias = draw(8) + 1, draw(8)
+    x = draw(SAMPLES * 2, 8, 9, 5) * (draw(8) + 2).reshape(-1, 1, 1) + draw(8).reshape(-1, 1, 1)
+    for norm, groups in (("instance_norm", 8), ("group_norm", 2)):
+        attribute = " groups=2" if norm == "group_norm" else ""
+        head = const("g", gain) + const("b", bias)
+        first = f"node y f32 [2, 8, 9, 5] = {norm} x, g, b epsilon=0.00001{attribute}\noutput y\n"
+        judge("tensor x = input f32 [2, 8, 9, 5]\n" + head + first, {"x": x}, lambda x: [normalise(x, groups, gain, bias)], 35)
+        last = first.replace("[2, 8, 9, 5]", "[2, 9, 5, 8]").replace("\n", " channels_last=1\n", 1)
+        judge("tensor x = input f32 [2, 9, 5, 8]\n" + head + last, {"x": x.transpose(0, 2, 3, 1)},
+              lambda x: [normalise(x.transpose(0, 3, 1, 2), groups, gain, bias).transpose(0, 2, 3, 1)], 35)
+
+
+def test_a_group_norm_that_pytorch_wrote_is_one_layer():
+    gain, bias, ones = draw(8, 1, 1) + 1, draw(8, 1, 1), np.ones(4)
+    text = ("tensor x = input f32 [2, 8, 9, 5]\n" + const("o", ones) + const("n", ones * 0) + const("g", gain) + const("b", bias) +
+            "node r f32 [2, 4, 90] = reshape x shape=[2, 4, 90]\nnode i f32 [2, 4, 90] = instance_norm r, o, n epsilon=0.00001\n"
+            "node s f32 [2, 8, 9, 5] = reshape i shape=[2, 8, 9, 5]\nnode m f32 [2, 8, 9, 5] = mul s, g\n"
+            "node y f32 [2, 8, 9, 5] = add m, b\noutput y\n")
+    x = draw(SAMPLES * 2, 8, 9, 5) * (draw(8) + 2).reshape(-1, 1, 1)
+    layers = judge(text, {"x": x}, lambda x: [normalise(x, 4, gain.ravel(), bias.ravel())], 35)
+    assert [layer for layer in layers if layer != "transpose"] == ["group_norm"], layers  # channels are last inside
 
 
 if __name__ == "__main__":

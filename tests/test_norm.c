@@ -4,16 +4,33 @@
 #include "mur_nn.h"
 #include "operators.h"
 
-enum { MOST_ROWS = 4, MOST_COLUMNS = 800 };
+enum { MOST_ROWS = 4, MOST_COLUMNS = 800, MOST = 4 * MOST_COLUMNS };
 
-/* One norm: x [rows][columns] with scales, and what the rows' numbers are like. */
+typedef enum kind { LAYER, ROOT_MEAN_SQUARE, CHANNELS_LAST, CHANNELS_FIRST } kind;
+
+/* One norm: images of groups of channels at places, of which x has rows with scales, and what the
+ * rows' numbers are like. Layer norms have images of one group and one place. */
 typedef struct norm {
-    int rows, columns, in_zero, zero;
+    kind kind;
+    int images, groups, channels, places, in_zero, zero; /* channels of a group */
     double in_scale, scale, epsilon;
-    bool is_centred;
-    float gains[MOST_COLUMNS], biases[MOST_COLUMNS];
-    int8_t x[MOST_ROWS * MOST_COLUMNS];
+    float gains[MOST_COLUMNS], biases[MOST_COLUMNS]; /* [groups][channels] */
+    int8_t x[MOST];
 } norm;
+
+static int size_of(const norm *n)
+{
+    return n->images * n->groups * n->channels * n->places;
+}
+
+/* where an element lies */
+static int place_of(const norm *n, int image, int group, int channel, int place)
+{
+    int c = group * n->channels + channel, all = n->groups * n->channels;
+
+    return image * all * n->places +
+           (n->kind == CHANNELS_FIRST ? c * n->places + place : place * all + c);
+}
 
 static int between(int least, int most)
 {
@@ -24,19 +41,26 @@ static void draw(norm *n)
 {
     int spread = between(0, 3), centre = between(-100, 100);
 
-    n->rows = between(1, MOST_ROWS);
-    n->columns = between(0, 3) ? between(1, 40) : between(1, MOST_COLUMNS);
+    n->kind = (kind)between(LAYER, CHANNELS_FIRST);
+    n->images = between(1, MOST_ROWS);
+    n->groups = n->places = 1;
+    n->channels = between(0, 3) ? between(1, 40) : between(1, MOST_COLUMNS);
+    if (n->kind >= CHANNELS_LAST) {
+        n->images = between(1, 2);
+        n->groups = between(1, 5);
+        n->channels = between(1, 4);
+        n->places = between(1, MOST / 40);
+    }
     n->in_zero = between(-128, 127);
     n->zero = between(-60, 60);
     n->in_scale = exp(2 * random_gaussian() - 3);
     n->epsilon = between(0, 3) ? 1e-5 : 1;
-    n->is_centred = between(0, 1);
     n->scale = 0.01 + 0.03 * random_unit();
-    for (int c = 0; c < n->columns; c++) {
+    for (int c = 0; c < n->groups * n->channels; c++) {
         n->gains[c] = (float)random_gaussian();
         n->biases[c] = (float)random_gaussian();
     }
-    for (int i = 0; i < n->rows * n->columns; i++) {
+    for (int i = 0; i < size_of(n); i++) {
         /* any byte, a few steps, all the same but some, all the same */
         double q = spread == 3   ? random_gaussian() * 40
                    : spread == 2 ? centre + 1.5 * random_gaussian()
@@ -47,39 +71,63 @@ static void draw(norm *n)
     }
 }
 
-static void run_ref(muc_context *ctx, const norm *n, int8_t *y)
+static muc_graph *norm_graph(muc_context *ctx, const norm *n)
 {
-    const muc_ref_input input = { "x", n->x, (size_t)(n->rows * n->columns) };
-    const uint32_t bindings[1] = { 0 };
-    muc_text text = { 0 };
+    static const char *const operators[] = { "layer_norm x, g, b axis=1", "rmsnorm x, g axis=1",
+                                             "group_norm x, g, b channels_last=1",
+                                             "group_norm x, g, b" };
+    bool instances = n->kind >= CHANNELS_LAST && n->channels == 1;
+    muc_text text = { 0 }, shape = { 0 };
     muc_graph *graph;
-    muc_ref_view view;
-    muc_ref *ref;
 
-    muc_text_add(&text, "graph norm\ntensor x = input i8 [%d, %d] scale %.9g zero %d\n", n->rows,
-                 n->columns, n->in_scale, n->in_zero);
+    muc_text_add(&shape, "%d, %d", n->images,
+                 n->kind == CHANNELS_LAST ? n->places : n->groups * n->channels);
+    if (n->kind >= CHANNELS_LAST)
+        muc_text_add(&shape, ", %d",
+                     n->kind == CHANNELS_LAST ? n->groups * n->channels : n->places);
+    muc_text_add(&text, "graph norm\ntensor x = input i8 [%s] scale %.9g zero %d\n", shape.data,
+                 n->in_scale, n->in_zero);
     for (int b = 0; b < 2; b++) {
-        muc_text_add(&text, "tensor %s = const f32 [%d] values ", b ? "b" : "g", n->columns);
-        for (int c = 0; c < n->columns; c++)
+        muc_text_add(&text, "tensor %s = const f32 [%d] values ", b ? "b" : "g",
+                     n->groups * n->channels);
+        for (int c = 0; c < n->groups * n->channels; c++)
             muc_text_add(&text, "%s%.9g", c ? ", " : "", (double)(b ? n->biases : n->gains)[c]);
         muc_text_add(&text, "\n");
     }
-    muc_text_add(&text, "node y i8 [%d, %d] scale %.9g zero %d = %s x, g%s axis=1 epsilon=%.17g\n",
-                 n->rows, n->columns, n->scale, n->zero, n->is_centred ? "layer_norm" : "rmsnorm",
-                 n->is_centred ? ", b" : "", n->epsilon);
-    muc_text_add(&text, "output y\n");
+    muc_text_add(&text, "node y i8 [%s] scale %.9g zero %d = ", shape.data, n->scale, n->zero);
+    if (instances)
+        muc_text_add(&text, "instance_norm%s", operators[n->kind] + strlen("group_norm"));
+    else
+        muc_text_add(&text, "%s", operators[n->kind]);
+    if (n->kind >= CHANNELS_LAST && !instances)
+        muc_text_add(&text, " groups=%d", n->groups);
+    muc_text_add(&text, " epsilon=%.17g\noutput y\n", n->epsilon);
     graph = graph_of(ctx, text.data);
+    muc_text_free(&shape);
+    muc_text_free(&text);
+    return graph;
+}
+
+static void run_ref(muc_context *ctx, const norm *n, int8_t *y)
+{
+    const muc_ref_input input = { "x", n->x, (size_t)size_of(n) };
+    const uint32_t bindings[1] = { 0 };
+    muc_graph *graph = norm_graph(ctx, n);
+    muc_ref_view view;
+    muc_ref *ref;
+
     CHECK_OK(ctx, muc_ref_open(ctx, graph, &ref));
     CHECK_OK(ctx, muc_ref_run(ref, bindings, &input, 1));
     CHECK(muc_ref_get(ref, graph->outputs[0], &view));
-    memcpy(y, view.data, (size_t)(n->rows * n->columns));
+    memcpy(y, view.data, (size_t)size_of(n));
     muc_ref_close(ref);
     muc_graph_free(graph);
-    muc_text_free(&text);
 }
 
 static void run_kernel(const norm *n, int8_t *y)
 {
+    const int all = n->groups * n->channels;
+    const bool first = n->kind == CHANNELS_FIRST;
     float in_scale = (float)n->in_scale, scale = (float)n->scale;
     int32_t in_zero = n->in_zero, zero = n->zero;
     const muc_quantization xq = { 1, 0, &in_scale, &in_zero }, yq = { 1, 0, &scale, &zero };
@@ -87,65 +135,85 @@ static void run_kernel(const norm *n, int8_t *y)
     const muc_tensor out = { .dtype = MUC_I8, .quantization = &yq };
     const muc_tensor g = { .dtype = MUC_F32,
                            .data = (const uint8_t *)n->gains,
-                           .bytes = (uint64_t)n->columns * sizeof(float) };
+                           .bytes = (uint64_t)all * sizeof(float) };
     muc_tensor b = g;
     int32_t gains[MOST_COLUMNS], biases[MOST_COLUMNS];
-    mur_norm_s8 layer = { .rows = n->rows,
-                          .columns = n->columns,
+    mur_norm_s8 layer = { .rows = n->images * n->groups,
+                          .columns = n->channels * n->places,
+                          .groups = n->groups,
+                          .runs = first ? n->channels : n->places,
+                          .width = first ? n->places : n->channels,
+                          .step = first ? n->places : all,
+                          .next = first ? n->channels * n->places : n->channels,
+                          .of_runs = first,
                           .gains = gains,
                           .biases = biases,
-                          .is_centred = n->is_centred,
+                          .is_centred = n->kind != ROOT_MEAN_SQUARE,
                           .in_zero = (int8_t)n->in_zero,
                           .min = -128,
                           .max = 127 };
+    const muc_norm_rows rows = { (uint64_t)layer.groups, (uint64_t)layer.runs,
+                                 (uint64_t)layer.width,  (uint64_t)layer.step,
+                                 (uint64_t)layer.next,   first };
     muc_norm_scales scales;
 
     b.data = (const uint8_t *)n->biases;
-    CHECK(muc_scale_norm(&x, &g, n->is_centred ? &b : NULL, n->epsilon, (uint64_t)n->columns, &out,
+    CHECK(muc_scale_norm(&x, &g, n->kind != ROOT_MEAN_SQUARE ? &b : NULL, n->epsilon, &rows, &out,
                          gains, biases, &scales));
     layer.head = scales.head;
     layer.shift = scales.shift;
     layer.epsilon = scales.epsilon;
-    memcpy(y, n->x, (size_t)(n->rows * n->columns));
+    memcpy(y, n->x, (size_t)size_of(n));
     mur_ref_norm_s8(&layer, y, y); /* in place */
 }
 
-/* the real norm in steps of the output, as far as a byte reaches */
-static double real_value(const norm *n, int row, int column)
+/* the real norms in steps of the output, as far as a byte reaches */
+static void real_values(const norm *n, double *y)
 {
-    const int8_t *x = n->x + row * n->columns;
-    double mean = 0, square = 0, y;
+    const int count = n->channels * n->places;
 
-    for (int c = 0; n->is_centred && c < n->columns; c++)
-        mean += (x[c] - n->in_zero) * n->in_scale / n->columns;
-    for (int c = 0; c < n->columns; c++)
-        square += pow((x[c] - n->in_zero) * n->in_scale - mean, 2) / n->columns;
-    y = ((x[column] - n->in_zero) * n->in_scale - mean) / sqrt(square + n->epsilon);
-    y = y * (double)n->gains[column] + (n->is_centred ? (double)n->biases[column] : 0);
-    return fmax(-128, fmin(127, y / n->scale + n->zero));
+    for (int row = 0; row < n->images * n->groups; row++) {
+        double mean = 0, square = 0;
+
+        for (int pass = 0; pass < 3; pass++)
+            for (int i = 0; i < count; i++) {
+                int group = row % n->groups, c = i % n->channels;
+                int at = place_of(n, row / n->groups, group, c, i / n->channels);
+                int gain = group * n->channels + c;
+                double x = (n->x[at] - n->in_zero) * n->in_scale, v;
+
+                if (pass == 0 && n->kind != ROOT_MEAN_SQUARE)
+                    mean += x / count;
+                if (pass == 1)
+                    square += pow(x - mean, 2) / count;
+                v = (x - mean) / sqrt(square + n->epsilon) * (double)n->gains[gain];
+                v += n->kind != ROOT_MEAN_SQUARE ? (double)n->biases[gain] : 0;
+                y[at] = fmax(-128, fmin(127, v / n->scale + n->zero));
+            }
+    }
 }
 
 static void they_are_near_the_real_ones_and_equal_ref(void **state)
 {
     muc_context *ctx = muc_context_new(1);
-    static int8_t expected[MOST_ROWS * MOST_COLUMNS], y[MOST_ROWS * MOST_COLUMNS];
+    static int8_t expected[MOST], y[MOST];
+    static double exact[MOST];
     static norm n;
 
     (void)state;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 600; round++) {
         draw(&n);
         run_ref(ctx, &n, expected);
         run_kernel(&n, y);
-        for (int i = 0; i < n.rows * n.columns; i++) {
-            double exact = real_value(&n, i / n.columns, i % n.columns);
-
+        real_values(&n, exact);
+        for (int i = 0; i < size_of(&n); i++) {
             if (expected[i] != y[i])
                 fail_msg("round %d, element %d: the kernel gives %d, ref %d", round, i, y[i],
                          expected[i]);
             /* half a step, and what 15 bits of the inverse leave */
-            if (!(fabs(exact - expected[i]) <= 0.53))
-                fail_msg("round %d, element %d of %d columns: %d, exactly %g", round, i, n.columns,
-                         expected[i], exact);
+            if (!(fabs(exact[i] - expected[i]) <= 0.53))
+                fail_msg("round %d, kind %d, element %d of %d: %d, exactly %g", round, (int)n.kind,
+                         i, size_of(&n), expected[i], exact[i]);
         }
     }
     muc_context_free(ctx);
@@ -160,15 +228,17 @@ static void numbers_beyond_32_bits_are_refused(void **state)
     muc_tensor g = { .dtype = MUC_F32, .data = (const uint8_t *)&gain, .bytes = sizeof(gain) };
     muc_tensor b = { .dtype = MUC_F32, .data = (const uint8_t *)&huge, .bytes = sizeof(huge) };
     muc_tensor y = x;
+    const muc_norm_rows one = { 1, 1, 1, 1, 1, false };
+    const muc_norm_rows long_one = { 1, 1, MUC_NORM_COLUMNS + 1, 1, 1, false };
     muc_norm_scales scales;
 
     (void)state;
-    CHECK(muc_scale_norm(&x, &g, NULL, 1e-5, 1, &y, numbers, numbers + 1, &scales));
-    CHECK(!muc_scale_norm(&x, &g, &b, 1e-5, 1, &y, numbers, numbers + 1, &scales));
-    CHECK(!muc_scale_norm(&x, &g, NULL, 1e30, 1, &y, numbers, numbers + 1, &scales));
-    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, MUC_NORM_COLUMNS + 1, &y, numbers, numbers, &scales));
+    CHECK(muc_scale_norm(&x, &g, NULL, 1e-5, &one, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, &b, 1e-5, &one, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e30, &one, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, &long_one, &y, numbers, numbers, &scales));
     y.quantization = &yq;
-    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, 1, &y, numbers, numbers + 1, &scales));
+    CHECK(!muc_scale_norm(&x, &g, NULL, 1e-5, &one, &y, numbers, numbers + 1, &scales));
 }
 
 /* ---- log_softmax ---- */

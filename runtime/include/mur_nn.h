@@ -169,19 +169,23 @@ typedef struct mur_softmax_s8 {
     const int32_t *exps; /* [256] */
 } mur_softmax_s8;
 
-/* Layer norm and, if it is not centred, the norm by the root mean square. Of a row of columns
- * (32768 at most) q, c is the sum of q - in_zero, or 0; d = columns (q - in_zero) - c, and W the
- * sum of d^2 / columns, times 2^8, plus epsilon, at least 1. In floors, and in this order: W = w
- * 4^s with w in 2^30 .. 2^32 - 1; r = min(2^31 / sqrt(w) * 2^15, 2^31 - 1) v = (d 2^head r / 2^32)
- * gain / 2^32 v = v / 2^(shift + s), by 31 at most; where that is negative, clamp(v, -2^20, 2^20)
- * times the power, 2^10 at most y = clamp((v + bias) / 2^8, min, max) |columns 255 2^head| below
- * 2^31, |gain| below 2^31, |bias| below 2^29. in may be out. */
+/* Norms of rows, centred or by the root mean square. A row is runs times width elements, columns in
+ * all (65536 at most), its runs step apart; groups rows of an image begin next apart, and an image
+ * behind their elements. Of a row q, c is the sum of q - in_zero, or 0; d = columns (q - in_zero) -
+ * c, and W the sum of d^2 / columns, times 2^8, plus epsilon, at least 1. In floors, and in this
+ * order: W = w 4^s with w in 2^30 .. 2^32 - 1; r = min(2^31 / sqrt(w) * 2^15, 2^31 - 1)
+ * v = (d 2^head r / 2^32) gain / 2^32
+ * v = v / 2^(shift + s), by 31 at most; where that is negative, clamp(v, -2^20, 2^20) times the
+ * power, 2^10 at most
+ * y = clamp((v + bias) / 2^8, min, max)
+ * |columns 255 2^head| below 2^31, |gain| below 2^31, |bias| below 2^29. in may be out. */
 typedef struct mur_norm_s8 {
     int32_t rows, columns;
+    int32_t groups, runs, width, step, next;
     int32_t head, shift;
     int64_t epsilon;               /* 0 .. 2^56 */
-    const int32_t *gains, *biases; /* [columns] */
-    uint8_t is_centred;
+    const int32_t *gains, *biases; /* [groups][of_runs ? runs : width] */
+    uint8_t of_runs, is_centred;
     int8_t in_zero, min, max;
 } mur_norm_s8;
 

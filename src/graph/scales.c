@@ -250,18 +250,52 @@ static bool is_row(const muc_tensor *tensor, uint64_t n)
            (tensor->bytes == info->block_bytes || tensor->bytes == n * info->block_bytes);
 }
 
+static uint64_t product_of(const uint64_t *dims, uint32_t first, uint32_t end)
+{
+    uint64_t product = 1;
+
+    for (uint32_t i = first; i < end; i++)
+        if (!muc_mul_u64(product, dims[i], &product) || product > UINT32_MAX)
+            product = UINT32_MAX;
+    return product;
+}
+
+muc_norm_rows muc_norm_rows_of(const muc_node *node, uint32_t rank, const uint64_t *dims)
+{
+    uint64_t channels, groups, places, width;
+
+    if (node->op == MUC_OP_LAYER_NORM || node->op == MUC_OP_RMSNORM) {
+        width = product_of(
+            dims, (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)rank - 1), rank);
+        return (muc_norm_rows){ 1, 1, width, width, width, false };
+    }
+    if (muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1) {
+        channels = dims[rank - 1];
+        places = product_of(dims, 1, rank - 1);
+        groups = (uint64_t)muc_node_integer_or(node, MUC_KEY_GROUPS, (int64_t)channels);
+        width = groups ? channels / groups : 0;
+        return (muc_norm_rows){ groups, places, width, channels, width, false };
+    }
+    channels = dims[1];
+    places = product_of(dims, 2, rank);
+    groups = (uint64_t)muc_node_integer_or(node, MUC_KEY_GROUPS, (int64_t)channels);
+    width = groups ? channels / groups : 0;
+    return (muc_norm_rows){ groups, width, places, places, width * places, true };
+}
+
 bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
-                    double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
-                    int32_t *biases, muc_norm_scales *scales)
+                    double epsilon, const muc_norm_rows *rows, const muc_tensor *out,
+                    int32_t *gains, int32_t *biases, muc_norm_scales *scales)
 {
     const double most_epsilon = 0x1p56, most_bias = 0x1p28;
+    const uint64_t n = muc_norm_columns(rows), count = muc_norm_gains(rows);
     double fine = epsilon / ((double)scale_of(x) * (double)scale_of(x)), most = 0;
     int exponent;
 
-    if (n == 0 || n > MUC_NORM_COLUMNS || !is_row(scale, n) || (bias && !is_row(bias, n)))
+    if (n == 0 || n > MUC_NORM_COLUMNS || !is_row(scale, count) || (bias && !is_row(bias, count)))
         return false;
     fine = 256 * fine * (double)n * (double)n;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < count; i++)
         most = fmax(most, fabs(element(scale, i)) / (double)scale_of(out));
     if (!(most < 0x1p20 && fine < most_epsilon))
         return false;
@@ -270,7 +304,7 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
     while (255 * n << (scales->head + 1) < UINT64_C(1) << 31)
         scales->head++;
     scales->shift = 30 - exponent + scales->head - 30;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         double b = bias ? element(bias, i) / (double)scale_of(out) : 0;
 
         b = round(256 * (b + zero_of(out))) + 128;

@@ -69,7 +69,26 @@ typedef struct muc_log_softmax_scales {
 bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tensor *out,
                            muc_log_softmax_scales *scales);
 
-/* Layer_norm and rmsnorm of int8, by integers alone. A row has n columns q; c is their sum, of
+/* Where a norm's rows lie: layer_norm's and rmsnorm's one after another, those of instance_norm and
+ * group_norm a row for each group of an image. Row r begins at (r / groups) groups runs width +
+ * (r % groups) next and is runs times width elements, the runs step apart. */
+typedef struct muc_norm_rows {
+    uint64_t groups, runs, width, step, next;
+    bool of_runs; /* a gain for each run of a group, not for each place in a run */
+} muc_norm_rows;
+/* dims: x's; which images there are does not matter. Products stay at UINT32_MAX. */
+muc_norm_rows muc_norm_rows_of(const muc_node *node, uint32_t rank, const uint64_t *dims);
+static inline uint64_t muc_norm_columns(const muc_norm_rows *rows)
+{
+    return rows->runs * rows->width;
+}
+/* of all groups */
+static inline uint64_t muc_norm_gains(const muc_norm_rows *rows)
+{
+    return rows->groups * (rows->of_runs ? rows->runs : rows->width);
+}
+
+/* Norms of int8, by integers alone. A row has n columns q; c is their sum, of
  * rmsnorm n times x's zero point; d = n q - c, and W = 2^8 sum(d^2) / n + epsilon, at least 1, so
  * that d / sqrt(W / 2^8) is x normalised. Then, with floors and in this order: W = w 2^s with s
  * even and w in 2^30 .. 2^32 - 1; m = floor(sqrt(w)) r = min(floor(2^31 / m) 2^15, 2^31 - 1) v = (d
@@ -77,17 +96,17 @@ bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tens
  * min(max(v, -2^20), 2^20) times it (at most 2^10) y = clamp((v + bias) / 2^8) A gain is scale /
  * output scale * 2^(as much as 31 bits hold), a bias 2^8 times (bias / output scale + zero point),
  * and 128. */
-enum { MUC_NORM_COLUMNS = 1 << 15 }; /* the most */
+enum { MUC_NORM_COLUMNS = 1 << 16 }; /* the most */
 typedef struct muc_norm_scales {
     int32_t columns, head, shift;
     int64_t epsilon; /* 2^8 n^2 epsilon / (x's scale)^2 */
 } muc_norm_scales;
-/* The scale and bias (which may be NULL) are real constants of n elements or one. False if there
- * are too many columns, or the numbers are beyond what these integers hold. gains and biases [n]
- * are filled, unless they are NULL. */
+/* The scale and bias (which may be NULL) are real constants of muc_norm_gains elements or one.
+ * False if there are too many columns, or the numbers are beyond what these integers hold. gains
+ * and biases, of as many elements, are filled, unless they are NULL. */
 bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tensor *bias,
-                    double epsilon, uint64_t n, const muc_tensor *out, int32_t *gains,
-                    int32_t *biases, muc_norm_scales *scales);
+                    double epsilon, const muc_norm_rows *rows, const muc_tensor *out,
+                    int32_t *gains, int32_t *biases, muc_norm_scales *scales);
 
 /* Sigmoid(i / 24) in Q0.16, less a sixteenth of its curvature, so that lines between them err to
  * both sides; the last is 1: TFLite's table of both functions of 16 bits. */

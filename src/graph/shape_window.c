@@ -420,8 +420,15 @@ static muc_status channel_vectors(const muc_rule *r, uint32_t count)
     MUC_TRY(check_epsilon(r));
     if (x->rank < 2)
         return muc_rule_unexpected(r, 0, "a batch of channels");
-    for (uint32_t i = 1; i <= count; i++)
-        MUC_TRY(muc_rule_expect_vector(r, i, x->dims[muc_rule_channels(r, x->rank)]));
+    for (uint32_t i = 1; i <= count; i++) {
+        const muc_tensor *v = muc_rule_input(r, i);
+        muc_expr channels = x->dims[muc_rule_channels(r, x->rank)];
+
+        if (!x->quantization) /* int8 norms have real gains */
+            MUC_TRY(muc_rule_expect_vector(r, i, channels));
+        else if (v->dtype != MUC_F32 || v->rank != 1 || v->dims[0] != channels)
+            return muc_rule_unexpected(r, i, "f32, one a channel");
+    }
     muc_rule_like(r, 0, x);
     return MUC_OK;
 }

@@ -37,54 +37,75 @@ static int32_t inverse_of(const mur_norm_s8 *layer, uint64_t w, int32_t *shift)
     return quotient < 1u << 16 ? (int32_t)(quotient << 15) : INT32_MAX;
 }
 
-/* what the row's elements are n times less, and the inverse of their deviation */
-static int32_t inverse_of_row(const mur_norm_s8 *layer, const int8_t *in, int32_t *centre,
-                              int32_t *shift)
+/* What all elements of a row share: what they are n times less, the inverse of their deviation, and
+ * what results are shifted by. */
+typedef struct norm_row {
+    int32_t centre, inverse, shift;
+} norm_row;
+
+static norm_row row_of(const mur_norm_s8 *layer, const int8_t *in)
 {
     const int32_t n = layer->columns;
     int32_t sum = 0;
     uint32_t squares = 0;
     uint64_t w;
+    norm_row r;
 
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t q = in[i] - layer->in_zero;
+    for (int32_t run = 0; run < layer->runs; run++, in += layer->step)
+        for (int32_t i = 0; i < layer->width; i++) {
+            const int32_t q = in[i] - layer->in_zero;
 
-        sum += q;
-        squares += (uint32_t)(q * q);
-    }
-    *centre = layer->is_centred ? sum : 0;
-    w = (uint64_t)(uint32_t)n * squares - (uint64_t)((int64_t)*centre * *centre);
+            sum += q;
+            squares += (uint32_t)(q * q);
+        }
+    r.centre = layer->is_centred ? sum : 0;
+    w = (uint64_t)(uint32_t)n * squares - (uint64_t)((int64_t)r.centre * r.centre);
     w = (w << 8) + (uint64_t)layer->epsilon;
-    *centre += n * layer->in_zero;
-    return inverse_of(layer, w ? w : 1, shift);
+    r.centre = (r.centre + n * layer->in_zero) * (1 << layer->head);
+    r.inverse = inverse_of(layer, w ? w : 1, &r.shift);
+    return r;
+}
+
+static void put_run(const mur_norm_s8 *layer, const norm_row *r, const int8_t *in, int8_t *out,
+                    const int32_t *gains, const int32_t *biases)
+{
+    const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
+    int32_t by = r->shift < 31 ? r->shift : 31;
+
+    if (r->shift >= 0) {
+        for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
+            int32_t v = high_product(in[i] * step - r->centre, r->inverse);
+
+            v = mur_asr(high_product(v, *gains), by) + *biases;
+            out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        }
+        return;
+    }
+    by = 1 << (r->shift > -10 ? -r->shift : 10);
+    for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
+        int32_t v = high_product(in[i] * step - r->centre, r->inverse); /* nearly constant rows */
+
+        v = mur_clamp(high_product(v, *gains), -(1 << 20), 1 << 20);
+        v = v * by + *biases;
+        out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+    }
 }
 
 void mur_ref_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
 {
-    const int32_t n = layer->columns, step = n * (1 << layer->head);
+    const int32_t gains = layer->of_runs ? layer->runs : layer->width;
 
-    for (int32_t row = 0; row < layer->rows; row++, in += n, out += n) {
-        int32_t centre, shift, by;
-        const int32_t inverse = inverse_of_row(layer, in, &centre, &shift);
+    for (int32_t n = 0, group = 0, image = 0; n < layer->rows; n++) {
+        int32_t at = image + group * layer->next, gain = group * gains;
+        const norm_row r = row_of(layer, in + at);
 
-        centre *= 1 << layer->head;
-        by = shift < 31 ? shift : 31;
-        if (shift >= 0) {
-            for (int32_t i = 0; i < n; i++) {
-                int32_t v = high_product(in[i] * step - centre, inverse);
-
-                v = mur_asr(high_product(v, layer->gains[i]), by) + layer->biases[i];
-                out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
-            }
-            continue;
+        for (int32_t run = 0; run < layer->runs; run++, at += layer->step) {
+            put_run(layer, &r, in + at, out + at, layer->gains + gain, layer->biases + gain);
+            gain += layer->of_runs;
         }
-        by = 1 << (shift > -10 ? -shift : 10);
-        for (int32_t i = 0; i < n; i++) { /* nearly constant rows */
-            int32_t v = high_product(in[i] * step - centre, inverse);
-
-            v = mur_clamp(high_product(v, layer->gains[i]), -(1 << 20), 1 << 20);
-            v = v * by + layer->biases[i];
-            out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        if (++group == layer->groups) {
+            group = 0;
+            image += layer->groups * layer->columns;
         }
     }
 }

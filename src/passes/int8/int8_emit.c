@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graph/scales.h"
 #include "passes/int8/int8_pass.h"
 #include "passes/pointwise.h"
 
@@ -389,47 +388,34 @@ static muc_status emit_bound(pass *p, const muc_node *node)
 
 /* ---- norms ---- */
 
-static bool has_integers(const pass *p, const muc_node *node, uint64_t width)
+static bool has_integers(const pass *p, const muc_node *node)
 {
     muc_quantization xq = quantization_of(p, node->inputs[0]);
     muc_quantization yq = quantization_of(p, node->outputs[0]);
     muc_tensor x = *old(p, node->inputs[0]), y = *old(p, node->outputs[0]);
     uint32_t bias = muc_node_input(node, 2);
-    int32_t *numbers = malloc(2 * (size_t)width * sizeof(*numbers));
     muc_norm_scales scales;
-    bool fits;
+    muc_norm_rows rows;
 
     x.quantization = &xq;
     y.quantization = &yq;
-    fits = numbers &&
+    return muc_int8_norm_rows(p, node, &rows) &&
            muc_scale_norm(&x, old(p, node->inputs[1]), bias == MUC_NO_ID ? NULL : old(p, bias),
-                          muc_node_real(node, MUC_KEY_EPSILON), width, &y, numbers, numbers + width,
-                          &scales);
-    free(numbers);
-    return fits;
+                          muc_node_real(node, MUC_KEY_EPSILON), &rows, &y, NULL, NULL, &scales);
 }
 
 static muc_status emit_norm(pass *p, const muc_node *node)
 {
-    const muc_tensor *x = old(p, node->inputs[0]);
-    uint32_t out = node->outputs[0], inputs[3];
-    uint64_t width = 1;
+    uint32_t inputs[3];
 
-    for (uint32_t i = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-         i < x->rank; i++) {
-        uint32_t dim = 0;
-
-        (void)muc_rewrite_dim(&p->r.old, x, i, &dim);
-        width *= dim;
-    }
-    if (!has_integers(p, node, width)) {
+    if (!has_integers(p, node)) {
         p->forms[node - p->r.old.nodes] = FLOAT;
         return MUC_OK;
     }
     MUC_TRY(need_int8(p, node->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(&p->r, node->inputs[i], &inputs[i]));
-    return add_int8(p, node->op, out, inputs, node->input_count, node->attributes,
+    return add_int8(p, node->op, node->outputs[0], inputs, node->input_count, node->attributes,
                     node->attribute_count);
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/scales.h"
 #include "passes/int8/int8.h"
 #include "passes/rewrite.h"
 
@@ -95,6 +96,8 @@ form muc_int8_form_of(muc_op op);
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node);
 /* relu or clip that alone reads what a node with bounds of its own computes, or NULL */
 const muc_node *muc_int8_bound_after(const pass *p, const muc_node *node);
+/* Where a norm's rows lie; false where that is not known, or they are empty or too long. */
+bool muc_int8_norm_rows(const pass *p, const muc_node *node, muc_norm_rows *out);
 /* Fills kept by a list of muc_int8_trace: names of nodes or of their outputs, or operators; of
  * names parted by '\n' the first that there is. NULL: none. MUC_USAGE, with what is known, for
  * others. */

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "graph/sampling.h"
-#include "graph/scales.h"
 #include "passes/int8/int8_pass.h"
 #include "passes/pointwise.h"
 
@@ -97,26 +96,37 @@ static bool takes_resize(const pass *p, const muc_node *node)
                MUC_WORD_TF_CROP_AND_RESIZE;
 }
 
+bool muc_int8_norm_rows(const pass *p, const muc_node *node, muc_norm_rows *out)
+{
+    const muc_tensor *x = old(p, node->inputs[0]);
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
+    uint32_t axis = 1;
+
+    if (node->op == MUC_OP_LAYER_NORM || node->op == MUC_OP_RMSNORM)
+        axis = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t dim = 1;
+
+        if (!muc_rewrite_dim(&p->r.old, x, i, &dim) && i >= axis)
+            return false;
+        dims[i] = dim;
+    }
+    *out = muc_norm_rows_of(node, x->rank, dims);
+    return muc_norm_columns(out) > 0 && muc_norm_columns(out) <= MUC_NORM_COLUMNS;
+}
+
 /* rows of constant gains and biases */
 static bool takes_norm(const pass *p, const muc_node *node)
 {
-    const muc_tensor *x = old(p, node->inputs[0]);
-    uint64_t width = 1;
+    muc_norm_rows rows;
 
-    for (uint32_t i = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-         i < x->rank; i++) {
-        uint32_t dim;
-
-        if (!muc_rewrite_dim(&p->r.old, x, i, &dim) || dim == 0)
-            return false;
-        width *= dim;
-        if (width > MUC_NORM_COLUMNS)
-            return false;
-    }
+    if (!muc_int8_norm_rows(p, node, &rows))
+        return false;
     for (uint32_t i = 1; i < node->input_count; i++)
         if (node->inputs[i] != MUC_NO_ID &&
             (!is_constant(p, node->inputs[i]) ||
-             (elements_of(p, node->inputs[i]) != 1 && elements_of(p, node->inputs[i]) != width)))
+             (elements_of(p, node->inputs[i]) != 1 &&
+              elements_of(p, node->inputs[i]) != muc_norm_gains(&rows))))
             return false;
     return node->output_count == 1 && !muc_node_attribute(node, MUC_KEY_GROUP);
 }
@@ -140,6 +150,8 @@ static bool takes(const pass *p, const muc_node *node)
         return node->input_count == 2;
     case MUC_OP_LAYER_NORM:
     case MUC_OP_RMSNORM:
+    case MUC_OP_INSTANCE_NORM:
+    case MUC_OP_GROUP_NORM:
         return takes_norm(p, node);
     case MUC_OP_PRELU:
         return is_constant(p, node->inputs[1]) && !is_constant(p, node->inputs[0]);

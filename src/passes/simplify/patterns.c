@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/rewrite.h"
+#include "passes/simplify/group_norm.h"
 
 enum { MOST_NODES = 48, MOST_FACTORS = 8, NAMES = 128 };
 
@@ -549,7 +549,8 @@ static muc_status multiply(muc_rewrite *r, const muc_node *node, bool *done)
 
 muc_status muc_recognise(muc_context *ctx, muc_graph *graph)
 {
-    static muc_rewrite_rule *const rules[] = { recognise, join_row, multiply };
+    static muc_rewrite_rule *const rules[] = { recognise, join_row, muc_join_group_norm,
+                                               muc_join_channel_gains, multiply };
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }

@@ -6,7 +6,8 @@
 typedef struct norm {
     const muc_ref_call *call;
     muc_norm_scales scales;
-    const int32_t *gains, *biases; /* [columns] */
+    muc_norm_rows rows;
+    const int32_t *gains, *biases; /* [groups][..] */
     int32_t zero, least, most;
     bool is_centred;
 } norm;
@@ -26,15 +27,23 @@ static int64_t inverse_of(const norm *n, uint64_t w, int *shift)
     return r < INT32_MAX ? r : INT32_MAX;
 }
 
-static void normalise_row(const norm *n, size_t first)
+/* where element i of a row lies */
+static size_t place_of(const norm *n, size_t first, int64_t i)
+{
+    return first + (size_t)i / n->rows.width * n->rows.step + (size_t)i % n->rows.width;
+}
+
+/* group: the row's */
+static void normalise_row(const norm *n, size_t first, size_t group)
 {
     const muc_ref_value *x = n->call->inputs[0];
     int64_t columns = n->scales.columns, sum = 0, squares = 0, r;
+    size_t gains = muc_norm_gains(&n->rows) / n->rows.groups;
     uint64_t w;
     int shift;
 
     for (int64_t i = 0; i < columns; i++) {
-        int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
+        int64_t q = muc_q_get(x, place_of(n, first, i)) - n->zero;
 
         sum += q;
         squares += q * q;
@@ -44,17 +53,18 @@ static void normalise_row(const norm *n, size_t first)
     w = (uint64_t)(columns * squares - sum * sum) * 256 + (uint64_t)n->scales.epsilon;
     r = inverse_of(n, w ? w : 1, &shift);
     for (int64_t i = 0; i < columns; i++) {
-        int64_t q = muc_q_get(x, first + (size_t)i) - n->zero;
+        size_t at = place_of(n, first, i), width = n->rows.width;
+        size_t g = group * gains + (n->rows.of_runs ? (size_t)i / width : (size_t)i % width);
+        int64_t q = muc_q_get(x, at) - n->zero;
         int64_t v = ((columns * q - sum) * (INT64_C(1) << n->scales.head) * r) >> 32;
 
-        v = (v * n->gains[i]) >> 32;
+        v = (v * n->gains[g]) >> 32;
         if (shift >= 0)
             v >>= shift < 31 ? shift : 31;
         else
             v = muc_q_clamp(v, 0, -(1 << 20), 1 << 20) *
                 (INT64_C(1) << (shift > -10 ? -shift : 10));
-        muc_q_put(n->call->output, first + (size_t)i,
-                  muc_q_clamp((v + n->biases[i]) >> 8, 0, n->least, n->most));
+        muc_q_put(n->call->output, at, muc_q_clamp((v + n->biases[g]) >> 8, 0, n->least, n->most));
     }
 }
 
@@ -72,14 +82,14 @@ static const muc_tensor *row_of(const muc_ref_call *call, uint32_t i, muc_tensor
     return row;
 }
 
-static bool find_scales(const muc_ref_call *call, size_t columns, int32_t *gains, int32_t *biases,
-                        muc_norm_scales *scales)
+static bool find_scales(const muc_ref_call *call, const muc_norm_rows *norm_rows, int32_t *gains,
+                        int32_t *biases, muc_norm_scales *scales)
 {
     muc_tensor rows[2];
 
     return muc_scale_norm(call->input_tensors[0], row_of(call, 1, &rows[0]),
                           row_of(call, 2, &rows[1]), muc_node_real(call->node, MUC_KEY_EPSILON),
-                          columns, muc_q_out(call), gains, biases, scales);
+                          norm_rows, muc_q_out(call), gains, biases, scales);
 }
 
 /* whether gains and biases are known before a run */
@@ -92,27 +102,22 @@ static bool are_known(const muc_ref_call *call)
     return known;
 }
 
-static uint32_t first_axis(const muc_ref_call *call)
-{
-    return (uint32_t)muc_node_integer_or(call->node, MUC_KEY_AXIS,
-                                         (int64_t)call->input_tensors[0]->rank - 1);
-}
-
 muc_status muc_check_q_norm(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
     muc_norm_scales scales;
-    uint64_t columns = 1;
+    muc_norm_rows rows;
 
     if (call->node->output_count != 1 || x->dtype != MUC_I8 || out->dtype != MUC_I8 ||
         !x->quantization || x->quantization->count != 1 || !out->quantization ||
         out->quantization->count != 1 || muc_node_attribute(call->node, MUC_KEY_GROUP))
         return muc_ref_fail(call, "a quantized norm that is not of i8, whole and of one output");
-    for (uint32_t i = first_axis(call); i < x->rank; i++)
-        if (!muc_mul_u64(columns, muc_q_most(call, x, i), &columns))
-            columns = MUC_NORM_COLUMNS + 1;
-    if (columns > MUC_NORM_COLUMNS ||
-        (are_known(call) && !find_scales(call, (size_t)columns, NULL, NULL, &scales)))
+    for (uint32_t i = 0; i < x->rank; i++)
+        dims[i] = muc_q_most(call, x, i);
+    rows = muc_norm_rows_of(call->node, x->rank, dims);
+    if (muc_norm_columns(&rows) > MUC_NORM_COLUMNS ||
+        (are_known(call) && !find_scales(call, &rows, NULL, NULL, &scales)))
         return muc_ref_fail(call,
                             "a quantized norm of more than %d columns, or whose numbers 32 "
                             "bits do not hold",
@@ -126,22 +131,26 @@ muc_status muc_kernel_q_norm(const muc_ref_call *call)
     const muc_ref_value *value = call->inputs[0];
     norm n = { .call = call,
                .zero = muc_q_zero(x),
-               .is_centred = call->node->op == MUC_OP_LAYER_NORM };
-    size_t columns = 1;
+               .is_centred = call->node->op != MUC_OP_RMSNORM };
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
+    size_t row = 0, image;
     int32_t *gains;
     void *memory;
 
-    for (uint32_t i = first_axis(call); i < value->rank; i++)
-        columns *= value->dims[i];
-    MUC_TRY(muc_ref_reserve(call, 2 * columns * sizeof(int32_t), &memory));
+    for (uint32_t i = 0; i < value->rank; i++)
+        dims[i] = value->dims[i];
+    n.rows = muc_norm_rows_of(call->node, value->rank, dims);
+    MUC_TRY(muc_ref_reserve(call, 2 * muc_norm_gains(&n.rows) * sizeof(int32_t), &memory));
     gains = memory;
-    if (!find_scales(call, columns, gains, gains + columns, &n.scales))
+    if (!find_scales(call, &n.rows, gains, gains + muc_norm_gains(&n.rows), &n.scales))
         return muc_ref_fail(call, "gains or biases that 32 bits do not hold");
     n.gains = gains;
-    n.biases = gains + columns;
+    n.biases = gains + muc_norm_gains(&n.rows);
     muc_scale_clamp(call->node, out, &n.least, &n.most);
-    for (size_t first = 0; first < value->elements; first += columns)
-        normalise_row(&n, first);
+    image = n.rows.groups * muc_norm_columns(&n.rows);
+    for (; row < value->elements / muc_norm_columns(&n.rows); row++)
+        normalise_row(&n, row / n.rows.groups * image + row % n.rows.groups * n.rows.next,
+                      row % n.rows.groups);
     return MUC_OK;
 }
 

@@ -160,13 +160,14 @@ muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- int8 ---- */
 
-/* columns of a row */
-static uint64_t width_of(const muc_mcu_lowering *l, const muc_node *node)
+static muc_norm_rows rows_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
 
-    return muc_mcu_elements(
-        l, x, (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1), x->rank);
+    for (uint32_t i = 0; i < x->rank; i++)
+        dims[i] = muc_mcu_dim(l, x, i);
+    return muc_norm_rows_of(node, x->rank, dims);
 }
 
 bool muc_mcu_takes_norm_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -179,7 +180,8 @@ bool muc_mcu_takes_norm_s8(const muc_mcu_lowering *l, const muc_node *node)
     }
     return node->output_count == 1 && muc_mcu_is_s8(muc_mcu_input(l, node, 0)) &&
            muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
-           muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) && width_of(l, node) > 0 &&
+           muc_mcu_is_static(l, muc_mcu_input(l, node, 0)) &&
+           muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)) > 0 &&
            !muc_node_attribute(node, MUC_KEY_GROUP);
 }
 
@@ -200,40 +202,54 @@ static muc_status end_rows_layer(muc_mcu_lowering *l, const muc_node *node, cons
     return MUC_OK;
 }
 
+static void print_norm(muc_text *text, const muc_norm_rows *rows, uint64_t count,
+                       const muc_norm_scales *scales)
+{
+    muc_mcu_print_field(text, "rows", (int64_t)count);
+    muc_mcu_print_field(text, "columns", scales->columns);
+    muc_mcu_print_field(text, "groups", (int64_t)rows->groups);
+    muc_mcu_print_field(text, "runs", (int64_t)rows->runs);
+    muc_mcu_print_field(text, "width", (int64_t)rows->width);
+    muc_mcu_print_field(text, "step", (int64_t)rows->step);
+    muc_mcu_print_field(text, "next", (int64_t)rows->next);
+    muc_mcu_print_field(text, "of_runs", rows->of_runs);
+    muc_mcu_print_field(text, "head", scales->head);
+    muc_mcu_print_field(text, "shift", scales->shift);
+    muc_text_add(
+        text, "\n    .epsilon = INT64_C(%" PRId64 "),\n    .gains = gains,\n    .biases = biases,",
+        scales->epsilon);
+}
+
 muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char function[] = "mur_ref_norm_s8";
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const uint64_t width = width_of(l, node), rows = muc_mcu_most_elements(l, x) / width;
-    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, width, false);
+    const muc_norm_rows rows = rows_of(l, node);
+    const uint64_t columns = muc_norm_columns(&rows), width = muc_norm_gains(&rows);
+    const uint64_t count = muc_mcu_most_elements(l, x) / columns;
+    const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, count, columns, false);
     muc_norm_scales scales;
+    bool fits = false;
     int32_t *gains;
-    bool fits;
 
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)(2 * width), &gains));
     if (!muc_scale_norm(x, muc_mcu_input(l, node, 1), muc_mcu_input(l, node, 2),
-                        muc_node_real(node, MUC_KEY_EPSILON), width, y, gains, gains + width,
+                        muc_node_real(node, MUC_KEY_EPSILON), &rows, y, gains, gains + width,
                         &scales))
         return muc_fail_on(muc_node_subject(l->ctx, l->graph, node), MUC_UNSUPPORTED,
                            "an int8 norm of %" PRIu64 " columns whose numbers 32 bits do "
                            "not hold",
-                           width);
+                           columns);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
+    if (rows.groups == 1 && rows.runs == 1) /* others' rows are not one after another */
+        MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_print_words(l, "gains", gains, width);
     muc_mcu_print_words(l, "biases", gains + width, width);
     muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
-    muc_mcu_print_field(&l->text, "rows", (int64_t)rows);
-    muc_mcu_print_field(&l->text, "columns", (int64_t)width);
-    muc_mcu_print_field(&l->text, "head", scales.head);
-    muc_mcu_print_field(&l->text, "shift", scales.shift);
-    muc_text_add(&l->text,
-                 "\n    .epsilon = INT64_C(%" PRId64
-                 "),\n    .gains = gains,\n    .biases = biases,",
-                 scales.epsilon);
-    muc_mcu_print_field(&l->text, "is_centred", node->op == MUC_OP_LAYER_NORM);
+    print_norm(&l->text, &rows, count, &scales);
+    muc_mcu_print_field(&l->text, "is_centred", node->op != MUC_OP_RMSNORM);
     muc_mcu_print_field(&l->text, "in_zero", x->quantization->zero_points[0]);
     return end_rows_layer(l, node, y, function, fits);
 }
