@@ -27,7 +27,10 @@ void muc_lock_give(muc_lock *lock);
 
 /* alignment is a power of two, of which bytes is a multiple; NULL if memory is out. */
 void *muc_aligned_alloc(size_t alignment, size_t bytes);
-void muc_aligned_free(void *data); /* NULL is fine */
+/* The same, for what is read again and again from one end to the other: in pages of 2 MiB where the
+ * system has them. */
+void *muc_alloc_huge(size_t bytes);
+void muc_aligned_free(void *data); /* of both; NULL is fine */
 
 /* ---- files of programs ---- */
 

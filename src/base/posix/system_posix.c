@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file_system.h"
@@ -28,6 +29,20 @@ int muc_own_processor(void)
 void *muc_aligned_alloc(size_t alignment, size_t bytes)
 {
     return aligned_alloc(alignment, bytes);
+}
+
+void *muc_alloc_huge(size_t bytes)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    void *data = bytes <= SIZE_MAX - HUGE_PAGE
+                     ? aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
+                     : NULL;
+
+#ifdef MADV_HUGEPAGE
+    if (data)
+        madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return data;
 }
 
 void muc_aligned_free(void *data)

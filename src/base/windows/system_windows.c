@@ -34,6 +34,11 @@ void *muc_aligned_alloc(size_t alignment, size_t bytes)
     return _aligned_malloc(bytes, alignment);
 }
 
+void *muc_alloc_huge(size_t bytes)
+{
+    return _aligned_malloc(bytes, 64);
+}
+
 void muc_aligned_free(void *data)
 {
     _aligned_free(data);

@@ -25,7 +25,8 @@ enum {
     LEAST_LINES = 1500,    /* elements of lines */
     LEAST_PACKED_ROWS = 8, /* for a thread that does not share columns, */
     LEAST_ROWS = 24,       /* and where right operands are not packed */
-    AHEAD = 1024           /* bytes */
+    AHEAD = 1024,          /* bytes */
+    CHUNK_BYTES = 16 << 20
 };
 
 static size_t thread_count(muc_context *ctx)
@@ -157,6 +158,23 @@ static muc_status pack_pair(void *arg, size_t pair)
                : MUC_UNSUPPORTED;
 }
 
+/* Where `bytes` for a packed operand are free, in the newest chunk; NULL: there is no memory. What
+ * follows each other there is mostly multiplied after each other. */
+static packed_block *find_room(muc_fast_product *product, size_t bytes)
+{
+    packed_chunk *chunk = product->chunk;
+    size_t size = LINE + bytes > CHUNK_BYTES ? LINE + bytes : CHUNK_BYTES;
+
+    if (!chunk || chunk->size - chunk->used < bytes) {
+        chunk = muc_alloc_huge(size);
+        if (!chunk)
+            return NULL;
+        *chunk = (packed_chunk){ product->chunk, LINE, size };
+        product->chunk = chunk;
+    }
+    return (packed_block *)(void *)((uint8_t *)chunk + chunk->used);
+}
+
 static void pack(muc_fast_product *product, const mur_sim_product *op, known_operand *of)
 {
     packing p = { product, op, of };
@@ -164,13 +182,13 @@ static void pack(muc_fast_product *product, const mur_sim_product *op, known_ope
 
     if (bytes > product->most_packed)
         return;
-    of->packed = muc_aligned_alloc(LINE, bytes);
-    if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK) {
-        muc_aligned_free(of->packed);
+    of->packed = find_room(product, bytes);
+    if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK)
         of->packed = NULL;
-    }
-    if (of->packed)
+    if (of->packed) {
+        product->chunk->used += bytes;
         product->most_packed -= bytes;
+    }
 }
 
 /* What is remembered of op's right operand from here on, or NULL. */
@@ -561,8 +579,10 @@ void muc_fast_product_close(muc_fast_product *product)
 {
     if (!product)
         return;
-    for (size_t i = 0; i < product->places; i++)
-        muc_aligned_free(product->operands[i].packed);
+    for (packed_chunk *chunk = product->chunk, *next; chunk; chunk = next) {
+        next = chunk->next;
+        muc_aligned_free(chunk);
+    }
     free(product->operands);
     free(product->starts);
     free(product->allocated);

@@ -73,8 +73,14 @@ typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
     uint32_t k, cols, tile_rows, bytes;
     size_t first;         /* of product->starts */
-    packed_block *packed; /* owned, or NULL */
+    packed_block *packed; /* in a chunk, or NULL */
 } known_operand;
+
+/* Memory for packed operands, of which this is the first line. */
+typedef struct packed_chunk {
+    struct packed_chunk *next;
+    size_t used, size; /* bytes, this line among them */
+} packed_chunk;
 
 struct muc_fast_product {
     product_room *rooms;                /* a thread's each */
@@ -89,7 +95,8 @@ struct muc_fast_product {
 
     known_operand *operands; /* a hash table of `places`, a power of two */
     size_t places, operand_count;
-    uint32_t *starts; /* bytes from an operand's first */
+    packed_chunk *chunk; /* the newest */
+    uint32_t *starts;    /* bytes from an operand's first */
     size_t start_count, start_room;
 
     /* products of one left operand: of the rows in `left` of each of them */
