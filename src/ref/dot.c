@@ -38,7 +38,7 @@ typedef uint32_t bit_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)))
             EACH(r_, ROWS) a[r_] = LOAD_F32(x + r_ * p->x_stride + i); \
             EACH(c_, COLUMNS) \
             { \
-                if ((ROWS) == 1) \
+                if ((ROWS) == 1 && (COLUMNS) > 1) \
                     __builtin_prefetch((const char *)(w + c_ * p->w_stride + i) + AHEAD); \
                 b = LOAD_W(w + c_ * p->w_stride + i); \
                 EACH(r_, ROWS) s[r_][c_] += a[r_] * b; \
@@ -61,6 +61,7 @@ typedef struct product {
     float *out;
     size_t rows, columns, k;               /* rows of x, rows of w, their elements */
     size_t x_stride, w_stride, out_stride; /* elements from one row to the next */
+    size_t wide;                           /* rows of w beside each other: W_ROWS or 1 */
 } product;
 
 #define MULTIPLY(name, type, LOAD_W, ONE_W) \
@@ -68,7 +69,7 @@ typedef struct product {
     { \
         for (size_t c = 0, wide; c < p->columns; c += wide) { \
             const type *w = (const type *)p->w + c * p->w_stride; \
-            wide = p->columns - c < W_ROWS ? 1 : W_ROWS; \
+            wide = p->columns - c < p->wide ? 1 : p->wide; \
             for (size_t r = 0, step; r < p->rows; r += step) { \
                 const float *x = p->x + r * p->x_stride; \
                 float *out = p->out + r * p->out_stride + c; \
@@ -105,7 +106,7 @@ float muc_ref_dot(const float *a, const float *b, size_t n)
 void muc_ref_matmul(const float *x, size_t rows, const float *w, size_t w_stride, size_t columns,
                     size_t k, float *out, size_t out_stride)
 {
-    const product p = { x, w, out, rows, columns, k, k, w_stride, out_stride };
+    const product p = { x, w, out, rows, columns, k, k, w_stride, out_stride, W_ROWS };
 
     multiply_f32(&p);
 }
@@ -144,9 +145,10 @@ static void multiply_panel(const float *x, size_t rows, const muc_ref_value *w, 
                            size_t count, float *panel, float *out, size_t out_stride)
 {
     size_t k = w->columns;
-    product p = { x, NULL, out, rows, count, k, k, k, out_stride };
+    product p = { x, NULL, out, rows, count, k, k, k, out_stride, W_ROWS };
     bool few = rows <= X_ROWS, is_bf16 = w->dtype == MUC_BF16;
-    bool pairs = count == MUC_DOT_PANEL && k % LANES == 0 && muc_dot_has_avx512();
+    bool stream = rows == 1 && w->dtype == MUC_F32;
+    bool pairs = !stream && count == MUC_DOT_PANEL && k % LANES == 0 && muc_dot_has_avx512();
     muc_dot_weights kind = is_bf16 ? MUC_DOT_BF16 : MUC_DOT_F32;
     float *packed = panel + MUC_DOT_PANEL * k;
 
@@ -154,6 +156,8 @@ static void multiply_panel(const float *x, size_t rows, const muc_ref_value *w, 
         p.w = (const uint16_t *)w->read + c * k;
     else
         p.w = muc_ref_widen(w, c, count, panel);
+    if (stream) /* waits for memory alone, which is fastest from one end to the other */
+        p.wide = 1;
     if (pairs && !few) {
         muc_dot_pack(kind, p.w, k, packed);
         muc_dot_multiply(MUC_DOT_PACKED, x, rows, packed, k, out, out_stride);
