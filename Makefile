@@ -13,6 +13,7 @@ test:
 check:
 	@.ci/run
 install: all
+	@[ ! -f build-web/muc.html ] || meson setup --reconfigure build >/dev/null # which looks for the page
 	meson install -C build
 uninstall: # what the last install put in place
 	ninja -C build uninstall

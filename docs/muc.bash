@@ -2,7 +2,7 @@
 _muc() {
     local word="${COMP_WORDS[COMP_CWORD]}" options=""
     if [ "$COMP_CWORD" = 1 ]; then
-        COMPREPLY=($(compgen -W "compile run eval fit new flash frontend merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor help" -- "$word"))
+        COMPREPLY=($(compgen -W "compile run eval fit new flash frontend merge tokenize bench verify train report sweep inspect dis as quantize compress synth targets formats ops doctor playground help" -- "$word"))
         return
     fi
     case "${COMP_WORDS[COMP_CWORD - 1]}" in
@@ -38,6 +38,7 @@ _muc() {
     formats) options="--json --color --help" ;;
     ops) options="--json --color --help" ;;
     doctor) options="--json --color --help" ;;
+    playground) options="--port --page --color --help" ;;
     help) options="--man --completion --color --help" ;;
     esac
     case "$word" in

@@ -13,6 +13,7 @@
  *   bench.h     speed of language models
  *   front_end.h features of recordings, and the code that computes them on a device
  *   synth.h     checkpoints with random weights
+ *   playground.h the page that runs muc in a browser, served on this computer
  *
  * Numbers are read and written as C has them, whatever locale the calling thread has set; it has
  * C's while it calls back.
@@ -29,6 +30,7 @@
 #include "muc/guess.h"
 #include "muc/machine.h"
 #include "muc/model.h"
+#include "muc/playground.h"
 #include "muc/report.h"
 #include "muc/run.h"
 #include "muc/status.h"

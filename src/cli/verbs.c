@@ -404,6 +404,24 @@ muc_status cli_doctor(muc_context *ctx, const cli_args *args)
     return print_list(ctx, args, muc_doctor);
 }
 
+/* whoever waits for the address, a script perhaps, gets it at once */
+static void print_address(void *arg, const char *address)
+{
+    (void)arg;
+    printf("%s\n", address);
+    fflush(stdout);
+    if (cli_is_terminal(stderr))
+        fputs("Ctrl-C ends it\n", stderr);
+}
+
+muc_status cli_playground(muc_context *ctx, const cli_args *args)
+{
+    uint64_t port;
+
+    CLI_TRY(cli_count(args, OPTION_PORT, 0, UINT16_MAX, 8080, &port));
+    return muc_playground(ctx, args->values[OPTION_PAGE], (uint16_t)port, print_address, NULL);
+}
+
 muc_status cli_help(muc_context *ctx, const cli_args *args)
 {
     (void)ctx;
