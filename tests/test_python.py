@@ -141,4 +141,34 @@ fails(muc.Usage, "is saved as", muc.report, work / "wrong", save=work / "wrong.x
 """)
 
 
+def test_networks_of_pytorch_give_its_results():
+    if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode != 0:
+        raise Skip("PyTorch is missing: scripts/setup sound")
+    python("""
+import torch
+torch.manual_seed(0)
+network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, stride=2, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                              torch.nn.Conv2d(8, 8, 3, padding=1, groups=8), torch.nn.Hardswish(), torch.nn.AdaptiveAvgPool2d(1),
+                              torch.nn.Flatten(), torch.nn.Linear(8, 5), torch.nn.Softmax(1))
+with torch.no_grad():
+    for _ in range(4):  # so that the norm's statistics are not those of the beginning
+        network(torch.randn(8, 3, 16, 16) * 2 + 1)
+    network.eval()
+    images = torch.randn(32, 3, 16, 16)
+    answers = network(images).numpy()
+torch.onnx.export(network, images[:1], work / "net.onnx", input_names=["image"], output_names=["classes"])
+image = images[:1].numpy()
+with muc.open(work / "net.onnx") as net:
+    assert numpy.allclose(net.run({"image": image})["classes"], answers[:1], atol=1e-6)
+    net.compile(work / "net", target="mcu", machine="stm32f746", name="net")
+[classes] = muc.run_folder(work / "net", [image]).values()
+assert numpy.allclose(classes.reshape(1, 5), answers[:1], atol=1e-6), classes
+numpy.savez(work / "images.npz", image=images.numpy())
+with muc.open(work / "net.onnx", quant="int8", calibration=str(work / "images.npz")) as net:
+    rounded = numpy.concatenate([net.run([images[i:i + 1].numpy()])["classes"].reshape(1, 5) for i in range(8)])
+error = ((rounded - answers[:8]) ** 2).mean() / (answers[:8] ** 2).mean()
+assert 0 < error < 1e-3, error  # of 8 bits: 30 dB at least, and not float32 by mistake
+""")
+
+
 run_tests(globals())
