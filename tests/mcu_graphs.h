@@ -30,6 +30,8 @@ static const char *const mcu_graphs[] = {
     "tensor a = input f32 [2, 3]\nnode y f32 [4, 9] = tile a repeats=[2, 3]\noutput y\n",
     "tensor a = input f32 [2, 1, 3]\nnode y f32 [2, 5, 3] = expand a shape=[2, 5, 3]\noutput y\n",
     "tensor a = input f32 [2, 3]\nnode y f32 [4, 6] = pad a pads=[1, 2, 1, 1]\noutput y\n",
+    "tensor a = input i8 [4, 5]\nnode y i8 [3, 6] = pad a pads=[-1, 2, 0, -1]\noutput y\n",
+    "tensor a = input f32 [2, 5]\nnode y f32 [2, 3] = pad a pads=[0, 3, 0, -5]\noutput y\n",
     "tensor a = input f32 [2, 4]\nnode y f32 [4, 7] = pad a pads=[1, 2, 1, 1] mode=reflect\noutput "
     "y\n",
     "tensor a = input f32 [5, 3]\ntensor i = const i32 [2, 2] values 0, -1, 3, 2\n"

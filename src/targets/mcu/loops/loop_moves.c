@@ -402,57 +402,88 @@ static void print_fill(muc_mcu_lowering *l, const muc_node *node)
         muc_text_add(&l->text, "%d", x->quantization ? x->quantization->zero_points[0] : 0);
 }
 
-/* every element asks each dimension whether, and where, it has a source */
-muc_status muc_mcu_write_pad(muc_mcu_lowering *l, const muc_node *node)
+/* the result is filled, then what the input has of it is copied: that of dimension d which lies
+ * within the result, for pads of less than 0 cut away */
+static void write_filled(muc_mcu_lowering *l, const muc_node *node, const int64_t *pads)
 {
-    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_CONSTANT);
-    const int64_t *pads = muc_node_integers(node, MUC_KEY_PADS);
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    muc_expr_pool *pool = l->graph->pool;
+    copy c = begin_copy(l, x, "a", "y");
+    bool any = true;
+
+    muc_mcu_indent(&l->text, 1);
+    muc_text_add(&l->text, "for (uint32_t i = 0; i < %" PRIu64 "u; i++)\n",
+                 muc_mcu_most_elements(l, y));
+    muc_mcu_indent(&l->text, 2);
+    muc_text_add(&l->text, "y[i] = ");
+    print_fill(l, node);
+    muc_text_add(&l->text, ";\n");
+    dense_strides(&c, &c.nest.operands[0], x);
+    dense_strides(&c, &c.nest.operands[1], y);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t extent = muc_mcu_dim(l, x, i), of_y = muc_mcu_dim(l, y, i);
+        int64_t first = pads[i] > 0 ? pads[i] : 0;
+        int64_t end = pads[i] + extent < of_y ? pads[i] + extent : of_y;
+
+        any = any && end > first;
+        c.nest.extents[i] = muc_expr_const(pool, end > first ? (uint32_t)(end - first) : 0);
+        muc_mcu_nest_shift(&c.nest, &c.nest.operands[0], c.nest.operands[0].strides[i],
+                           muc_expr_const(pool, (uint32_t)(first - pads[i])));
+        muc_mcu_nest_shift(&c.nest, &c.nest.operands[1], c.nest.operands[1].strides[i],
+                           muc_expr_const(pool, (uint32_t)first));
+    }
+    if (!any)
+        return;
+    muc_mcu_nest_simplify(&c.nest);
+    write_copy(&c, 1);
+}
+
+/* every element asks each dimension where its source is */
+static void write_mirrored(muc_mcu_lowering *l, const muc_node *node, muc_word mode,
+                           const int64_t *pads)
+{
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, y);
     muc_text *text = &l->text;
     unsigned depth = 1 + y->rank;
 
-    MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), y, y->rank);
     muc_mcu_nest_open(&nest, 0, nest.loops, 1);
     muc_mcu_indent(text, depth);
     muc_text_add(text, "uint32_t at = 0;\n");
-    if (mode == MUC_WORD_CONSTANT) {
-        muc_mcu_indent(text, depth);
-        muc_text_add(text, "int inside = 1;\n");
-    }
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t extent = muc_mcu_dim(l, x, i);
-        int64_t stride = muc_mcu_dense(l, x, i).factor;
 
-        if (mode == MUC_WORD_CONSTANT) {
-            muc_text_add(text, "\n");
-            muc_mcu_indent(text, depth);
-            muc_text_add(text, "inside &= i%u - %" PRIu32 "u < %" PRIu32 "u;\n", i,
-                         (uint32_t)pads[i], extent);
-            muc_mcu_indent(text, depth);
-            muc_text_add(text, "at += (i%u - %" PRIu32 "u) * %" PRId64 "u;\n", i, (uint32_t)pads[i],
-                         stride);
-        } else if (extent > 1) {
-            muc_mcu_indent(text, depth);
-            muc_text_add(text, "{\n");
-            muc_mcu_indent(text, depth + 1);
-            muc_text_add(text, "const int32_t n = %" PRIu32 ";\n", extent);
-            muc_mcu_indent(text, depth + 1);
-            muc_text_add(text, "int32_t o = (int32_t)i%u - (%" PRId64 ");\n\n", i, pads[i]);
-            muc_mcu_indent(text, depth + 1);
-            muc_text_add(text, "at += (uint32_t)(%s) * %" PRId64 "u;\n", source_of(mode), stride);
-            muc_mcu_indent(text, depth);
-            muc_text_add(text, "}\n");
-        }
+        if (extent <= 1)
+            continue;
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "{\n");
+        muc_mcu_indent(text, depth + 1);
+        muc_text_add(text, "const int32_t n = %" PRIu32 ";\n", extent);
+        muc_mcu_indent(text, depth + 1);
+        muc_text_add(text, "int32_t o = (int32_t)i%u - (%" PRId64 ");\n\n", i, pads[i]);
+        muc_mcu_indent(text, depth + 1);
+        muc_text_add(text, "at += (uint32_t)(%s) * %" PRId64 "u;\n", source_of(mode),
+                     muc_mcu_dense(l, x, i).factor);
+        muc_mcu_indent(text, depth);
+        muc_text_add(text, "}\n");
     }
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(&nest, &nest.operands[0], text);
-    muc_text_add(text, mode == MUC_WORD_CONSTANT ? " = inside ? a[at] : " : " = a[at]");
-    if (mode == MUC_WORD_CONSTANT)
-        print_fill(l, node);
-    muc_text_add(text, ";\n");
+    muc_text_add(text, " = a[at];\n");
     muc_mcu_nest_close(&nest, 0, nest.loops, 1);
+}
+
+muc_status muc_mcu_write_pad(muc_mcu_lowering *l, const muc_node *node)
+{
+    muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_CONSTANT);
+    const int64_t *pads = muc_node_integers(node, MUC_KEY_PADS);
+
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    if (mode == MUC_WORD_CONSTANT)
+        write_filled(l, node, pads);
+    else
+        write_mirrored(l, node, mode, pads);
     return muc_mcu_end_function(l, 0, 0);
 }
 
