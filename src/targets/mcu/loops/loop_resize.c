@@ -257,6 +257,27 @@ static void print_table_q(muc_mcu_lowering *l, const muc_sampling *s, uint32_t n
     muc_text_add(text, "    };\n");
 }
 
+/* the mean of four pixels, channel by channel; sums of bytes keep within 32 bits */
+static void print_mean_q(muc_mcu_lowering *l, muc_dtype type, uint64_t channels)
+{
+    const char *sums = muc_dtype_get(type)->block_bytes > 1 ? "int64_t" : "int32_t";
+    const char *element = muc_mcu_c_type(type);
+
+    muc_text_add(
+        &l->text,
+        "                const %s *b = a + v[0] + h[0], *c = a + v[0] + h[1];\n"
+        "                const %s *d = a + v[1] + h[0], *e = a + v[1] + h[1];\n"
+        "                const int32_t right = h[2], left = 1024 - right;\n"
+        "                const %s below = v[2], above = 1024 - below;\n\n"
+        "                for (uint32_t k = 0; k < %" PRIu64 "u; k++) {\n"
+        "                    const int32_t upper = left * b[k] + right * c[k];\n"
+        "                    const int32_t lower = left * d[k] + right * e[k];\n"
+        "                    const %s sum = above * upper + below * lower;\n\n"
+        "                    y[k] = (%s)((sum + (sum > 0 ? 524288 : -524288)) / 1048576);\n"
+        "                }\n",
+        element, element, sums, channels, sums, element);
+}
+
 muc_status muc_mcu_write_resize_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
@@ -281,30 +302,17 @@ muc_status muc_mcu_write_resize_quantized(muc_mcu_lowering *l, const muc_node *n
                  "\n"
                  "    for (uint32_t p = 0; p < %" PRIu64 "u; p++, a += %" PRIu64 "u)\n"
                  "        for (uint32_t i = 0; i < %zuu; i++)\n"
-                 "            for (uint32_t j = 0; j < %zuu; j++)\n"
-                 "                for (uint32_t k = 0; k < %" PRIu64 "u; k++) {\n"
-                 "                    const int32_t *v = from0[i], *h = from1[j];\n",
+                 "            for (uint32_t j = 0; j < %zuu; j++, y += %" PRIu64 "u) {\n"
+                 "                const int32_t *v = from0[i], *h = from1[j];\n",
                  planes, s[0].in * s[1].in * channels, s[0].out, s[1].out, channels);
     if (s[0].mode == MUC_WORD_LINEAR)
-        muc_text_add(&l->text,
-                     "                    const int32_t upper = (1024 - h[2]) * a[v[0] + h[0] + "
-                     "(int32_t)k] +\n"
-                     "                                          h[2] * a[v[0] + h[1] + "
-                     "(int32_t)k];\n"
-                     "                    const int32_t lower = (1024 - h[2]) * a[v[1] + h[0] + "
-                     "(int32_t)k] +\n"
-                     "                                          h[2] * a[v[1] + h[1] + "
-                     "(int32_t)k];\n"
-                     "                    const int64_t sum =\n"
-                     "                        (int64_t)upper * (1024 - v[2]) + (int64_t)lower * "
-                     "v[2];\n\n"
-                     "                    *y++ = (%s)((sum + (sum > 0 ? 524288 : -524288)) / "
-                     "1048576);\n"
-                     "                }\n",
-                     muc_mcu_c_type(y->dtype));
+        print_mean_q(l, y->dtype, channels);
+    else if (channels == 1)
+        muc_text_add(&l->text, "\n                y[0] = a[v[0] + h[0]];\n");
     else
-        muc_text_add(&l->text, "\n"
-                               "                    *y++ = a[v[0] + h[0] + (int32_t)k];\n"
-                               "                }\n");
+        muc_text_add(&l->text,
+                     "\n                memcpy(y, &a[v[0] + h[0]], %" PRIu64 "u * sizeof(*y));\n",
+                     channels);
+    muc_text_add(&l->text, "            }\n");
     return muc_mcu_end_function(l, 0, 0);
 }
