@@ -161,6 +161,50 @@ static size_t quantize_with(unsigned threads, const muc_bd_matrix *matrices, dou
     return total;
 }
 
+static size_t count_kept(const muc_bd_matrix *matrix)
+{
+    size_t count = 0;
+
+    for (uint64_t i = 0; i < muc_bd_kept_count(matrix->n, matrix->k); i++)
+        count += matrix->kept[i] != 0;
+    return count;
+}
+
+/* Most columns are kept, unless a first band that is not like the others misleads. */
+static void what_planning_keeps_changes_no_byte(void **state)
+{
+    uint8_t *expected = malloc(3 * N * K * 2), *bytes = malloc(3 * N * K * 2);
+    float *w[3], importance[K];
+    muc_bd_matrix plain[3], keeping[3];
+    bool used = false, forgotten = false;
+
+    (void)state;
+    for (int i = 0; i < K; i++)
+        importance[i] = (float)random_unit();
+    for (uint32_t i = 0; i < 3; i++) {
+        w[i] = some_matrix(N - i, K - 33 * i);
+        plain[i] = muc_bd_matrix_of("w", w[i], N - i, K - 33 * i);
+        plain[i].importance = i == 1 ? importance : NULL;
+        keeping[i] = plain[i];
+        keeping[i].kept = calloc(muc_bd_kept_count(N, K), sizeof(*keeping[i].kept));
+    }
+    for (double bits = 4.7; bits < 9; bits += 0.41) {
+        for (uint32_t i = 0; i < 3 * 8 * (K - 66) && bits > 6; i++)
+            w[i % 3][i / 3] *= 2;
+        CHECK_EQ(quantize_with(2, keeping, bits, bytes), quantize_with(3, plain, bits, expected));
+        assert_memory_equal(bytes, expected, quantize_with(1, plain, bits, expected));
+        used |= count_kept(&keeping[2]) > N * K / 128;
+        forgotten |= count_kept(&keeping[0]) + count_kept(&keeping[2]) == 0;
+    }
+    CHECK(used && forgotten);
+    for (int i = 0; i < 3; i++) {
+        free(w[i]);
+        free(keeping[i].kept);
+    }
+    free(expected);
+    free(bytes);
+}
+
 static void bytes_are_the_same_at_any_thread_count(void **state)
 {
     float *w[3], importance[K];
@@ -306,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_is_where_the_specification_says),
+        cmocka_unit_test(what_planning_keeps_changes_no_byte),
         cmocka_unit_test(bytes_are_the_same_at_any_thread_count),
         cmocka_unit_test(a_larger_matrix_gets_more_bits),
         cmocka_unit_test(what_cannot_be_quantized_is_refused),

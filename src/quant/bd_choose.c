@@ -251,6 +251,18 @@ static void choose_column(const tile *of, unsigned column, choices *out)
     keep_worthwhile(out);
 }
 
+/* Puts the elements on the grids. */
+static void complete(const grid grids[2], uint32_t kinds, const float *w, unsigned rows,
+                     muc_bd_column *out)
+{
+    out->rows = rows;
+    for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
+        out->block[b] = block_of(&grids[b]);
+        muc_bd_round_block(&out->block[b], muc_bd_block_elements(rows, b), w + b * MUC_BD_ELEMS);
+    }
+    muc_bd_pack(out, kinds);
+}
+
 void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsigned count,
                            const float *importance, unsigned rows, muc_bd_column *const *out)
 {
@@ -264,13 +276,7 @@ void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsig
         choose_column(&all, c, &found);
         while (last + 1 < found.count && found.at[last + 1]->price >= rule->price)
             last++;
-        out[c]->rows = rows;
-        for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
-            out[c]->block[b] = block_of(&found.at[last]->grid[b]);
-            muc_bd_round_block(&out[c]->block[b], muc_bd_block_elements(rows, b),
-                               w[c] + b * MUC_BD_ELEMS);
-        }
-        muc_bd_pack(out[c], rule->kinds);
+        complete(found.at[last]->grid, rule->kinds, w[c], rows, out[c]);
     }
 }
 
@@ -278,6 +284,71 @@ void muc_bd_choose(const muc_bd_rule *rule, const float *w, const float *importa
                    muc_bd_column *out)
 {
     muc_bd_choose_columns(rule, &w, 1, importance, rows, &out);
+}
+
+/* ---- grids in a word ---- */
+
+enum { EXPONENT_BITS = 5, DIALECT_BITS = 4, GRID_BITS = 11, PAIR_BITS = 2 * GRID_BITS };
+#define ANY_GRIDS (1u << PAIR_BITS) /* the word is not 0 */
+
+static uint32_t pack_grids(const grid grids[2], unsigned rows)
+{
+    uint32_t all = ANY_GRIDS;
+
+    for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
+        const grid *g = &grids[b];
+        uint32_t bits = ((uint32_t)g->kind << DIALECT_BITS | g->dialect[0]) << EXPONENT_BITS;
+
+        if (g->kind == MUC_BD_R)
+            return 0;
+        all |= (bits | g->exponent[0]) << b * GRID_BITS;
+    }
+    return all;
+}
+
+static grid unpack_grid(uint32_t bits)
+{
+    return (grid){ .kind = (muc_bd_kind)(bits >> (DIALECT_BITS + EXPONENT_BITS) & 3),
+                   .dialect = { bits >> EXPONENT_BITS & 15 },
+                   .exponent = { bits & 31 } };
+}
+
+/* ---- offers ---- */
+
+/* Which of them is taken at a price. */
+static unsigned take_offer(const muc_bd_offers *offers, uint32_t price)
+{
+    unsigned last = 0;
+
+    while (last + 1 < offers->count && offers->offer[last + 1].price >= price)
+        last++;
+    return last;
+}
+
+/* Two pairs of grids, the smaller one below, and the price up to which the larger one is taken. */
+enum { KEPT_PRICE = 2 * PAIR_BITS };
+#define ANY_KEPT (1ull << 63)
+_Static_assert(MUC_BD_PRICES < 1 << (63 - KEPT_PRICE), "a price fits above the grids");
+
+uint64_t muc_bd_keep_offers(const muc_bd_offers *offers, uint32_t lowest, uint32_t highest)
+{
+    unsigned first = take_offer(offers, highest), last = take_offer(offers, lowest);
+    const muc_bd_offer *less = &offers->offer[first], *more = &offers->offer[last];
+
+    if (last > first + 1 || less->grids == 0 || more->grids == 0)
+        return 0;
+    return ANY_KEPT | (uint64_t)more->price << KEPT_PRICE |
+           (uint64_t)(more->grids & (ANY_GRIDS - 1)) << PAIR_BITS | (less->grids & (ANY_GRIDS - 1));
+}
+
+void muc_bd_take_kept(uint64_t kept, const muc_bd_rule *rule, const float *w, unsigned rows,
+                      muc_bd_column *out)
+{
+    bool more = (kept & ~ANY_KEPT) >> KEPT_PRICE >= rule->price;
+    uint32_t grids = (uint32_t)(more ? kept >> PAIR_BITS : kept);
+    const grid both[2] = { unpack_grid(grids), unpack_grid(grids >> GRID_BITS) };
+
+    complete(both, rule->kinds, w, rows, out);
 }
 
 void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
@@ -292,6 +363,7 @@ void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
         choose_column(&all, c, &found);
         out[c].count = found.count;
         for (unsigned i = 0; i < found.count; i++)
-            out[c].offer[i] = (muc_bd_offer){ found.at[i]->bytes, found.at[i]->price };
+            out[c].offer[i] = (muc_bd_offer){ found.at[i]->bytes, found.at[i]->price,
+                                              pack_grids(found.at[i]->grid, rows) };
     }
 }

@@ -22,11 +22,15 @@ struct muc_bd_matrix {
     const void *data; /* read's own */
     const float
         *importance; /* [k], what an element's squared error counts: >= 0, finite; or NULL */
+    uint64_t *kept;  /* [muc_bd_kept_count(n, k)], zeroed, or NULL. Planning keeps here what it
+                      * found of each column in each tile, and muc_bd_quantize with the rule of that
+                      * planning need not look for it again. The bytes are the same. */
 };
 
 /* A matrix that lies in memory as float [n][k]. */
 muc_bd_matrix muc_bd_matrix_of(const char *name, const float *values, uint32_t n, uint32_t k);
 
+uint64_t muc_bd_kept_count(uint32_t n, uint32_t k);
 /* Bytes of the index in front of a sequence of such a matrix. */
 uint64_t muc_bd_index_bytes(uint32_t n, uint32_t k);
 /* Fewest bytes of a column of k elements without a block of zeros: B4, headers shared. */

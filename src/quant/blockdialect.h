@@ -81,6 +81,7 @@ enum { MUC_BD_PRICES = 0x7f800000 >> 12, MUC_BD_MAX_OFFERS = 7 };
  * its bytes (the first one is taken at any price). */
 typedef struct muc_bd_offer {
     uint32_t bytes, price;
+    uint32_t grids; /* in a word of their own kind; 0 where one is R, which has two */
 } muc_bd_offer;
 typedef struct muc_bd_offers {
     unsigned count; /* at least 1 */
@@ -102,6 +103,15 @@ void muc_bd_choose_columns(const muc_bd_rule *rule, const float *const *w, unsig
 /* The sizes among which muc_bd_choose_columns decides by price. */
 void muc_bd_offer_columns(uint32_t kinds, const float *const *w, unsigned count,
                           const float *importance, unsigned rows, muc_bd_offers *out);
+
+/* What a column becomes at the prices from lowest to highest, in a word: of one offer or two. 0:
+ * there are more, or one with R. */
+uint64_t muc_bd_keep_offers(const muc_bd_offers *offers, uint32_t lowest, uint32_t highest);
+
+/* What muc_bd_choose_columns makes of that column with the same kinds at one of these prices; kept
+ * is not 0. */
+void muc_bd_take_kept(uint64_t kept, const muc_bd_rule *rule, const float *w, unsigned rows,
+                      muc_bd_column *out);
 
 /* A row of k finite weights as int8 numbers times *scale, a power of two of 2^-16..2^12: blocks of
  * 32 of them, each on the magnitudes of one dialect, times 1, 2, 4 or 8, by least squares. So a

@@ -93,6 +93,23 @@ static muc_status choose_rule(const quantizing *q, double bits, muc_bd_rule *out
     return muc_bd_afford(q->ctx, q->matrices, q->count, bits_of_b4(q), out);
 }
 
+/* Room for what planning finds, where encoding takes it from there. */
+static muc_status new_kept(quantizing *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        muc_bd_matrix *m = &q->matrices[i];
+
+        MUC_TRY(MUC_NEW_ARRAY(q->ctx, room, muc_bd_kept_count(m->n, m->k), &m->kept));
+    }
+    return MUC_OK;
+}
+
+static void free_kept(muc_bd_matrix *matrix)
+{
+    free(matrix->kept);
+    matrix->kept = NULL;
+}
+
 /* ---- attaching ---- */
 
 /* gives a matrix's sequence to the graph, which owns it then, and counts it */
@@ -131,6 +148,7 @@ static muc_status quantize_plain(quantizing *q)
 {
     for (size_t i = 0; i < q->count; i++) {
         MUC_TRY(quantize_matrix(q, i, NULL));
+        free_kept(&q->matrices[i]);
         muc_progress(q->ctx, "quantizing", i + 1, q->count);
     }
     return MUC_OK;
@@ -160,6 +178,8 @@ static muc_status quantize_calibrated(void *arg, uint32_t tensor, const muc_feed
 static muc_status quantize(quantizing *q, const muc_quantize_options *options)
 {
     MUC_TRY(collect(q));
+    if (!options->calibration)
+        MUC_TRY(new_kept(q));
     MUC_TRY(choose_rule(q, options->bits_per_weight, &q->rule));
     q->result->weights = q->weights;
     if (options->calibration)
@@ -180,6 +200,8 @@ muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
         status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.tensors);
     if (status == MUC_OK)
         status = quantize(&q, options);
+    for (size_t i = 0; i < q.count; i++)
+        free_kept(&q.matrices[i]);
     free(q.matrices);
     free(q.tensors);
     return status;
