@@ -32,7 +32,7 @@ struct packed_block {
 
 size_t muc_fast_packed_bytes(const mur_sim_product *op)
 {
-    return (size_t)pairs_of(op) * blocks_of(op->k) * sizeof(packed_block);
+    return blocks_of(op->k) * sizeof(packed_block);
 }
 
 /* ---- packing ---- */
@@ -154,7 +154,6 @@ bool muc_fast_pack_pair(const muc_fast_product *product, const mur_sim_product *
 {
     bool good = true;
 
-    out += (size_t)pair * blocks_of(op->k);
     memset(out, 0, blocks_of(op->k) * sizeof(*out));
     for (uint32_t b = 0; b < blocks_of(op->k); b++) {
         out[b].b5 = 0xffff;
@@ -202,7 +201,8 @@ VBMI static void multiply_pair(const muc_fast_product *product, const unit *u, u
                                product_room *room)
 {
     const mur_sim_product *op = u->op;
-    const packed_block *block = u->packed + (size_t)(column / LANES) * blocks_of(op->k);
+    const packed_block *block =
+        u->packed + (size_t)((column - u->column) / LANES) * blocks_of(op->k);
     const left_block *left = product->left + room->row;
     const __m512i low = _mm512_load_si512(product->magnitudes);
     const __m512i high = _mm512_load_si512(product->magnitudes + LINE);
@@ -231,7 +231,7 @@ void muc_fast_multiply_packed(muc_fast_product *product, product_room *room)
 {
     unit u;
 
-    while ((u = muc_fast_take(product, room)).op != NULL)
+    while ((u = muc_fast_take_packed(product, room)).op != NULL)
         for (uint32_t column = u.column; column < u.past; column += LANES)
             multiply_pair(product, &u, column, room);
 }

@@ -142,53 +142,76 @@ static known_operand *find_known(const muc_fast_product *product, const mur_sim_
                : NULL;
 }
 
+/* The first pair of columns of op in a stream; of the stream after the last: their count. */
+static uint32_t first_pair(const muc_fast_product *product, const mur_sim_product *op,
+                           size_t stream)
+{
+    return (uint32_t)(pairs_of(op) * stream / product->streams);
+}
+
 typedef struct packing {
     const muc_fast_product *product;
     const mur_sim_product *op;
     known_operand *known;
 } packing;
 
-static muc_status pack_pair(void *arg, size_t pair)
+static muc_status pack_part(void *arg, size_t stream)
 {
     const packing *p = arg;
+    uint8_t *out = (uint8_t *)p->known->packed[stream];
+    uint32_t past = first_pair(p->product, p->op, stream + 1);
 
-    return muc_fast_pack_pair(p->product, p->op, p->product->starts + p->known->first,
-                              (uint32_t)pair, p->known->packed)
-               ? MUC_OK
-               : MUC_UNSUPPORTED;
+    for (uint32_t i = first_pair(p->product, p->op, stream); i < past; i++) {
+        if (!muc_fast_pack_pair(p->product, p->op, p->product->starts + p->known->first, i,
+                                (packed_block *)(void *)out))
+            return MUC_UNSUPPORTED;
+        out += muc_fast_packed_bytes(p->op);
+    }
+    return MUC_OK;
 }
 
-/* Where `bytes` for a packed operand are free, in the newest chunk; NULL: there is no memory. What
- * follows each other there is mostly multiplied after each other. */
-static packed_block *find_room(muc_fast_product *product, size_t bytes)
+/* Where `bytes` are free in a stream; NULL: there is no memory. */
+static packed_block *find_room(packed_stream *stream, size_t bytes)
 {
-    packed_chunk *chunk = product->chunk;
+    packed_chunk *chunk = stream->chunk;
     size_t size = LINE + bytes > CHUNK_BYTES ? LINE + bytes : CHUNK_BYTES;
 
     if (!chunk || chunk->size - chunk->used < bytes) {
         chunk = muc_alloc_huge(size);
         if (!chunk)
             return NULL;
-        *chunk = (packed_chunk){ product->chunk, LINE, size };
-        product->chunk = chunk;
+        *chunk = (packed_chunk){ stream->chunk, LINE, size };
+        stream->chunk = chunk;
     }
     return (packed_block *)(void *)((uint8_t *)chunk + chunk->used);
 }
 
-static void pack(muc_fast_product *product, const mur_sim_product *op, known_operand *of)
+/* bytes of op's part in a stream */
+static size_t part_bytes(const muc_fast_product *product, const mur_sim_product *op, size_t stream)
+{
+    return (first_pair(product, op, stream + 1) - first_pair(product, op, stream)) *
+           muc_fast_packed_bytes(op);
+}
+
+/* of->packed has room for a part in each stream. */
+static bool pack(muc_fast_product *product, const mur_sim_product *op, known_operand *of)
 {
     packing p = { product, op, of };
-    size_t bytes = muc_fast_packed_bytes(op);
+    size_t bytes = pairs_of(op) * muc_fast_packed_bytes(op);
 
     if (bytes > product->most_packed)
-        return;
-    of->packed = find_room(product, bytes);
-    if (of->packed && muc_parallel_brief(product->ctx, pairs_of(op), pack_pair, &p) != MUC_OK)
-        of->packed = NULL;
-    if (of->packed) {
-        product->chunk->used += bytes;
-        product->most_packed -= bytes;
+        return false;
+    for (size_t i = 0; i < product->streams; i++) {
+        of->packed[i] = find_room(&product->stream[i], part_bytes(product, op, i));
+        if (!of->packed[i])
+            return false;
     }
+    if (muc_parallel_brief(product->ctx, product->streams, pack_part, &p) != MUC_OK)
+        return false;
+    for (size_t i = 0; i < product->streams; i++)
+        product->stream[i].chunk->used += part_bytes(product, op, i);
+    product->most_packed -= bytes;
+    return true;
 }
 
 /* What is remembered of op's right operand from here on, or NULL. */
@@ -205,7 +228,11 @@ static known_operand *meet(muc_fast_product *product, const mur_sim_product *op)
                            .tile_rows = op->tile_rows,
                            .bytes = bytes,
                            .first = product->start_count };
-    pack(product, op, of);
+    of->packed = calloc(product->streams, sizeof(packed_block *));
+    if (of->packed && !pack(product, op, of)) {
+        free(of->packed);
+        of->packed = NULL;
+    }
     product->operand_count++;
     product->start_count += groups_of(op);
     return of;
@@ -302,26 +329,39 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     }
 }
 
-/* The same of what is packed, for so many threads. */
-static void make_packed_units(muc_fast_product *product, uint32_t threads)
+/* The part of kept product i in a stream. */
+static unit packed_unit(const muc_fast_product *product, size_t i, size_t stream)
 {
-    uint32_t pairs = 0, most;
+    const mur_sim_product *op = &product->kept[i];
+    uint32_t past = LANES * first_pair(product, op, stream + 1);
 
-    for (size_t i = 0; i < product->count; i++)
-        pairs += pairs_of(&product->kept[i]);
-    most = (pairs + 2 * threads - 1) / (2 * threads) * 2 * COLUMNS;
-    product->unit_count = 0;
-    for (size_t i = 0; i < product->count; i++) {
-        const mur_sim_product *op = &product->kept[i];
+    return (unit){
+        .op = op,
+        .column = LANES * first_pair(product, op, stream),
+        .past = past < op->cols ? past : op->cols,
+        .packed = find_known(product, op)->packed[stream],
+    };
+}
 
-        for (uint32_t column = 0; column < op->cols; column += most)
-            product->units[product->unit_count++] = (unit){
-                .op = op,
-                .column = column,
-                .past = op->cols - column < most ? op->cols : column + most,
-                .packed = find_known(product, op)->packed,
-            };
+unit muc_fast_take_packed(muc_fast_product *product, product_room *room)
+{
+    size_t streams = product->streams, i = room->next;
+
+    if (product->by_rows) {
+        room->next++;
+        return i < streams * product->count ? packed_unit(product, i / streams, i % streams)
+                                            : (unit){ .op = NULL };
     }
+    /* a stream of its own, then what others have not begun */
+    for (; room->next < streams; room->next++) {
+        size_t at = (room->first + room->next) % streams;
+        atomic_size_t *next = &product->stream[at].next;
+
+        if (atomic_load_explicit(next, memory_order_relaxed) < product->count &&
+            (i = atomic_fetch_add(next, 1)) < product->count)
+            return packed_unit(product, i, at);
+    }
+    return (unit){ .op = NULL };
 }
 
 static muc_status multiply_share(void *arg, size_t thread)
@@ -332,6 +372,7 @@ static muc_status multiply_share(void *arg, size_t thread)
     uint32_t rows = product->left_rows;
     size_t threads = product->by_rows ? product->shares : 1;
 
+    room->first = thread;
     thread = product->by_rows ? thread : 0;
     room->next = 0;
     room->row = (uint32_t)(rows * thread / threads);
@@ -383,10 +424,10 @@ static bool multiply_units(muc_fast_product *product)
     product->shares = threads;
     product->by_rows =
         product->left_rows >= threads * (product->packed ? LEAST_PACKED_ROWS : LEAST_ROWS);
-    if (product->packed)
-        make_packed_units(product, product->by_rows ? 1 : (uint32_t)threads);
-    else
+    if (!product->packed)
         make_units(product, product->by_rows ? SLOTS : (uint32_t)threads * SLOTS);
+    for (size_t i = 0; i < product->streams; i++)
+        atomic_store_explicit(&product->stream[i].next, 0, memory_order_relaxed);
     atomic_store(&product->next, 0);
     atomic_store(&product->malformed, false);
     if (threads > 1)
@@ -526,6 +567,8 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     (*out)->least_shared = LEAST_SHARED;
     (*out)->least_lines = LEAST_LINES;
+    (*out)->streams =
+        (uint32_t)(thread_count(ctx) < MOST_STREAMS ? thread_count(ctx) : MOST_STREAMS);
     make_tables(*out);
     muc_fast_fill_magnitudes((*out)->magnitudes);
     return MUC_OK;
@@ -579,10 +622,13 @@ void muc_fast_product_close(muc_fast_product *product)
 {
     if (!product)
         return;
-    for (packed_chunk *chunk = product->chunk, *next; chunk; chunk = next) {
-        next = chunk->next;
-        muc_aligned_free(chunk);
-    }
+    for (size_t i = 0; i < product->places; i++)
+        free(product->operands[i].packed);
+    for (size_t i = 0; i < product->streams; i++)
+        for (packed_chunk *chunk = product->stream[i].chunk, *next; chunk; chunk = next) {
+            next = chunk->next;
+            muc_aligned_free(chunk);
+        }
     free(product->operands);
     free(product->starts);
     free(product->allocated);

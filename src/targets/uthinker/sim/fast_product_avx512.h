@@ -16,8 +16,6 @@
 #define EACH(index, count) \
     _Pragma("GCC unroll 8") for (uint32_t index = 0; index < (count); index++)
 
-enum { LANES = 2 * COLUMNS };
-
 /* One block of each of sixteen columns. */
 typedef struct sixteen {
     __m512i w[8]; /* in lane c four bytes of column c: plus BIAS, by place */

@@ -9,7 +9,8 @@
 
 enum {
     COLUMNS = 8, /* of a tile, multiplied beside each other */
-    LINE = 64,   /* bytes */
+    LANES = 2 * COLUMNS,
+    LINE = 64, /* bytes */
     BIAS = 16,
     HALF = MUR_BLOCK_ELEMS / 2,
     B5_TABLE = 16,
@@ -19,6 +20,7 @@ enum {
     SLOTS = 4, /* units that one thread multiplies beside each other */
     MOST_UNITS = 512,
     MOST_FOUND = 32, /* groups of an operand that is not remembered */
+    MOST_STREAMS = 16,
     MOST_GROUP_BYTES = COLUMNS * MUR_SIM_BLOCKS * MUR_BLOCK_MAX_BYTES
 };
 
@@ -50,7 +52,8 @@ typedef struct outline {
 /* What one thread multiplies in. */
 typedef struct product_room {
     uint32_t row, rows; /* of those in `left` */
-    size_t next;        /* unit, where each thread has rows of its own */
+    size_t next;        /* unit, where each thread has rows of its own; stream, from `first` on */
+    size_t first;
     group group[2];
     outline outline[2];
     _Alignas(LINE) float sums[2][LEFT_ROWS][2 * COLUMNS];
@@ -65,15 +68,15 @@ typedef struct unit {
     const mur_sim_product *op;  /* NULL: none */
     const uint8_t *p;           /* where the first of them begins */
     uint32_t column, past;      /* columns */
-    const packed_block *packed; /* the operand, in place of p in a packed product */
+    const packed_block *packed; /* the first column's, in place of p in a packed product */
 } unit;
 
 /* A right operand that was multiplied before: where its groups begin, and what it is packed. */
 typedef struct known_operand {
     const uint8_t *right; /* NULL: a free place */
     uint32_t k, cols, tile_rows, bytes;
-    size_t first;         /* of product->starts */
-    packed_block *packed; /* in a chunk, or NULL */
+    size_t first;          /* of product->starts */
+    packed_block **packed; /* a part in each stream; or NULL */
 } known_operand;
 
 /* Memory for packed operands, of which this is the first line. */
@@ -81,6 +84,13 @@ typedef struct packed_chunk {
     struct packed_chunk *next;
     size_t used, size; /* bytes, this line among them */
 } packed_chunk;
+
+/* What one thread reads of packed operands, in the order in which they are first met and so mostly
+ * multiplied: the columns that are its part of each. */
+typedef struct packed_stream {
+    _Alignas(LINE) atomic_size_t next; /* kept product that nobody has taken of it yet */
+    packed_chunk *chunk;               /* the newest */
+} packed_stream;
 
 struct muc_fast_product {
     product_room *rooms;                /* a thread's each */
@@ -95,8 +105,9 @@ struct muc_fast_product {
 
     known_operand *operands; /* a hash table of `places`, a power of two */
     size_t places, operand_count;
-    packed_chunk *chunk; /* the newest */
-    uint32_t *starts;    /* bytes from an operand's first */
+    uint32_t streams;
+    packed_stream stream[MOST_STREAMS];
+    uint32_t *starts; /* bytes from an operand's first */
     size_t start_count, start_room;
 
     /* products of one left operand: of the rows in `left` of each of them */
@@ -126,6 +137,9 @@ static inline uint32_t pairs_of(const mur_sim_product *op)
 /* The next unit that is nobody's yet; its op is NULL if there is none. */
 unit muc_fast_take(muc_fast_product *product, product_room *room);
 
+/* The same of what is packed. */
+unit muc_fast_take_packed(muc_fast_product *product, product_room *room);
+
 /* ---- fast_product_avx2.c ---- */
 
 /* Reads op's rows first..past-1 into product->left; false if a block is malformed. */
@@ -150,11 +164,11 @@ bool muc_fast_multiply_avx512(muc_fast_product *product, product_room *room);
 
 /* ---- fast_packed.c ---- */
 
-/* of op's right operand, packed */
+/* of sixteen columns of op's right operand, packed */
 size_t muc_fast_packed_bytes(const mur_sim_product *op);
 
-/* Packs sixteen columns of op's right operand, whose groups begin at `starts`, to where they belong
- * in `out`, at a cache line. False: a block is malformed, or has two terms. */
+/* Packs sixteen columns of op's right operand, whose groups begin at `starts`, to `out`, at a cache
+ * line. False: a block is malformed, or has two terms. */
 bool muc_fast_pack_pair(const muc_fast_product *product, const mur_sim_product *op,
                         const uint32_t *starts, uint32_t pair, packed_block *out);
 
