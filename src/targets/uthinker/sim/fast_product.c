@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "quant/bd_table.h"
 #include "targets/uthinker/sim/fast_vector.h"
+#include "targets/uthinker/sim/uthinker_sim_execute.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -101,6 +102,24 @@ static uint32_t groups_of(const mur_sim_product *op)
     return (op->cols + COLUMNS - 1) / COLUMNS;
 }
 
+/* The same as find_starts, where all blocks take as many bytes, as those of keys and values do. */
+static bool find_even_starts(const mur_sim_product *op, uint32_t blocks, uint32_t *starts,
+                             uint32_t *bytes)
+{
+    size_t size = op->right < op->right_end ? (size_t)(*op->right & 127u) + 1 : 1;
+    uint32_t unlike = 0;
+
+    if ((size_t)op->cols * blocks > (size_t)(op->right_end - op->right) / size)
+        return false;
+    *bytes = (uint32_t)(op->cols * blocks * size);
+    for (size_t at = 0; at < *bytes && !unlike; at += COLUMNS * size)
+        for (size_t i = at; i < at + COLUMNS * size && i < *bytes; i += size)
+            unlike |= ((op->right[i] & 127u) + 1) ^ (uint32_t)size;
+    for (uint32_t i = 0; i < groups_of(op); i++)
+        starts[i] = (uint32_t)(i * COLUMNS * blocks * size);
+    return !unlike;
+}
+
 /* Says where op's groups begin, and the bytes they take; false: beyond its end, or elsewhere than
  * this says. */
 static bool find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
@@ -112,6 +131,8 @@ static bool find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *b
         return false;
     for (uint32_t at = 0; at < op->k; at += op->tile_rows)
         blocks += blocks_of(op->k - at < op->tile_rows ? op->k - at : op->tile_rows);
+    if (find_even_starts(op, blocks, starts, bytes))
+        return true;
     for (uint32_t column = 0; column < op->cols; column += COLUMNS) {
         uint32_t columns = op->cols - column < COLUMNS ? op->cols - column : COLUMNS;
 
@@ -403,17 +424,30 @@ static void read_left(void *arg, uint32_t first, uint32_t past)
         atomic_store(&product->malformed, true);
 }
 
-/* Reads the left rows of what is kept; false if a block is malformed. */
+/* Reads the left rows of what is kept; false if a block is malformed. Few rows are mostly those of
+ * the last time. */
 static bool read_all_left(muc_fast_product *product)
 {
-    const mur_sim_product *op = product->kept;
+    const mur_sim_product *op = product->kept, *of = &product->left_of;
+    size_t bytes = (size_t)(op->rows - 1) * op->left_pitch + mur_sim_slots_bytes(op->k, op->terms);
 
+    if (bytes == product->left_bytes && of->rows == op->rows && of->k == op->k &&
+        of->terms == op->terms && memcmp(op->left, product->left_copy, bytes) == 0)
+        return true;
+    product->left_bytes = 0;
     atomic_store(&product->malformed, false);
     if (product->ctx)
         share_lines(product, op->rows, op->k, read_left, product);
     else
         read_left(product, 0, op->rows);
-    return !atomic_load(&product->malformed);
+    if (atomic_load(&product->malformed))
+        return false;
+    if (bytes <= MOST_LEFT_BYTES) {
+        memcpy(product->left_copy, op->left, bytes);
+        product->left_of = *op;
+        product->left_bytes = bytes;
+    }
+    return true;
 }
 
 /* Multiplies the rows in `left` by what is kept; false if a block is malformed. */

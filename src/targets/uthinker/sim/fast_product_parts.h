@@ -21,6 +21,7 @@ enum {
     MOST_UNITS = 512,
     MOST_FOUND = 32, /* groups of an operand that is not remembered */
     MOST_STREAMS = 16,
+    MOST_LEFT_BYTES = 4096, /* that are compared with those before */
     MOST_GROUP_BYTES = COLUMNS * MUR_SIM_BLOCKS * MUR_BLOCK_MAX_BYTES
 };
 
@@ -122,6 +123,9 @@ struct muc_fast_product {
     atomic_size_t next;
     atomic_bool malformed;
     left_block left[LEFT_BLOCKS]; /* [blocks][rows] */
+    mur_sim_product left_of;      /* whose rows they are, if left_bytes is not 0: */
+    uint8_t left_copy[MOST_LEFT_BYTES];
+    size_t left_bytes;
 };
 
 static inline uint32_t blocks_of(uint32_t k)
