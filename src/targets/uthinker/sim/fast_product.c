@@ -102,22 +102,28 @@ static uint32_t groups_of(const mur_sim_product *op)
     return (op->cols + COLUMNS - 1) / COLUMNS;
 }
 
-/* The same as find_starts, where all blocks take as many bytes, as those of keys and values do. */
-static bool find_even_starts(const mur_sim_product *op, uint32_t blocks, uint32_t *starts,
-                             uint32_t *bytes)
+/* The same as find_starts, where all columns have blocks as long as the first one's, as those of
+ * keys and values do: what lies where is known without a walk. */
+static bool find_even_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
 {
-    size_t size = op->right < op->right_end ? (size_t)(*op->right & 127u) + 1 : 1;
-    uint32_t unlike = 0;
+    uint32_t offset[MUR_SIM_BLOCKS], blocks = blocks_of(op->k), column = 0, unlike = 0;
+    size_t room = (size_t)(op->right_end - op->right);
 
-    if ((size_t)op->cols * blocks > (size_t)(op->right_end - op->right) / size)
+    for (uint32_t b = 0; b < blocks; b++) {
+        if (column >= room)
+            return false;
+        offset[b] = column;
+        column += (op->right[column] & 127u) + 1;
+    }
+    if (op->cols > room / column)
         return false;
-    *bytes = (uint32_t)(op->cols * blocks * size);
-    for (size_t at = 0; at < *bytes && !unlike; at += COLUMNS * size)
-        for (size_t i = at; i < at + COLUMNS * size && i < *bytes; i += size)
-            unlike |= ((op->right[i] & 127u) + 1) ^ (uint32_t)size;
+    *bytes = op->cols * column;
+    for (uint32_t b = 0; b < blocks; b++)
+        for (size_t at = offset[b]; at < *bytes; at += column)
+            unlike |= (uint32_t)(op->right[at] ^ op->right[offset[b]]) & 127u;
     for (uint32_t i = 0; i < groups_of(op); i++)
-        starts[i] = (uint32_t)(i * COLUMNS * blocks * size);
-    return !unlike;
+        starts[i] = i * COLUMNS * column;
+    return unlike == 0;
 }
 
 /* Says where op's groups begin, and the bytes they take; false: beyond its end, or elsewhere than
@@ -129,10 +135,10 @@ static bool find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *b
 
     if (op->tile_columns != COLUMNS)
         return false;
+    if (op->k <= op->tile_rows && find_even_starts(op, starts, bytes))
+        return true;
     for (uint32_t at = 0; at < op->k; at += op->tile_rows)
         blocks += blocks_of(op->k - at < op->tile_rows ? op->k - at : op->tile_rows);
-    if (find_even_starts(op, blocks, starts, bytes))
-        return true;
     for (uint32_t column = 0; column < op->cols; column += COLUMNS) {
         uint32_t columns = op->cols - column < COLUMNS ? op->cols - column : COLUMNS;
 
