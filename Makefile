@@ -17,7 +17,7 @@ install: all
 	meson install -C build
 uninstall: # what the last install put in place
 	ninja -C build uninstall
-dist: all
-	meson dist -C build
+dist: # build-dist: a source tarball, tried, and a Homebrew formula
+	@scripts/dist
 clean:
 	rm -rf build build-*
