@@ -1,5 +1,5 @@
 /* mur_recurrent.h - layers that carry a state from step to step: RNN, GRU and LSTM as ONNX defines
- * them, and TensorFlow Lite's LSTM of integers and SVDF. The same bits on every machine: sums are
+ * them, in integers too, and TensorFlow Lite's SVDF. The same bits on every machine: sums are
  * made in a written order (compile with -ffp-contract=off), sigmoid and tanh of binary32 are those
  * of mur_real.h.
  */
@@ -47,43 +47,59 @@ static inline size_t mur_recurrent_f32_scratch_bytes(const mur_recurrent_f32 *la
     return ((size_t)2 + 2 * layer->gates) * layer->hidden * sizeof(float);
 }
 
-/* An LSTM of integers, as TensorFlow Lite for Microcontrollers computes it; gates are i o f c. A
- * gate is the sum of two integers in Q3.12, of products with x and with h, each mur_scale_q31 of
- * its factor and saturated to 16 bits, as the sum is; its function, in Q0.15, comes from a table of
- * sigmoid(i / 24). c = f c / 2^15 + i g * in, h = o tanh(c) * out + zero, each step saturated. */
-typedef struct mur_lstm_s8 {
+/* LSTM and GRU of integers, the first as TensorFlow Lite for Microcontrollers computes it; gates
+ * are i o f c, or z r h. A gate is the sum of two integers in Q3.12, of products with x and with h,
+ * each mur_scale_q31 of its factor and saturated to 16 bits, as the sum is; its function, in Q0.15,
+ * comes from a table of sigmoid(i / 24). LSTM: c = f c / 2^15 + i g * in, h = o tanh(c) * out +
+ * zero, each step saturated. GRU: its state c is in Q0.15, and h = c * out + zero, which products
+ * are with; the new state n + z (c - n) / 2^15, n = tanh(x's part + r h's part / 2^15), or, not
+ * linear_before_reset, x's part and that of r c / 2^15 * out + zero; the quotients with halves up.
+ */
+typedef struct mur_recurrent_s8 {
     uint32_t steps, batch, inputs, hidden;
-    uint8_t batch_first;          /* 1: the batch is dimension 0 of x and y */
-    int32_t x_mul[4], x_shift[4]; /* of gates */
+    uint8_t directions, backwards, batch_first, linear_before_reset; /* as above */
+    int32_t x_mul[4], x_shift[4];                                    /* of gates */
     int32_t h_mul[4], h_shift[4];
     int32_t in_mul, in_shift, out_mul, out_shift;
-    int32_t cell_shift;             /* c's scale is 2^(cell_shift - 12); -12..12 */
-    int32_t clip;                   /* of c; 32768: no bound */
-    int32_t zero;                   /* h's */
-    const int32_t *x_bias, *h_bias; /* [4][hidden], less zero points times weights */
-    const uint16_t *sigmoid;        /* [256] */
-} mur_lstm_s8;
+    int32_t cell_shift; /* c's scale is 2^(cell_shift - 12); -12..12 */
+    int32_t clip;       /* of c; 32768: no bound */
+    int32_t zero;       /* h's */
+    const int32_t *x_bias,
+        *h_bias;             /* [directions][gates][hidden], less zero points times weights */
+    const uint16_t *sigmoid; /* [256] */
+} mur_recurrent_s8;
 
-/* x [batch][steps][inputs] or [steps][batch][inputs], w [4][hidden][inputs], r [4][hidden][hidden],
- * states h and c [batch][hidden]; y as x, of hidden elements, and the states behind the last step.
- * No result may overlap another operand. */
-typedef struct mur_lstm_s8_operands {
-    const int8_t *x, *w, *r, *h;
+/* As mur_recurrent_operands; lengths may be NULL, and of a GRU h and last_h. No result may overlap
+ * another operand. */
+typedef struct mur_recurrent_s8_operands {
+    const int8_t *x, *w, *r;
+    const int32_t *lengths;
+    const int8_t *h;
     const int16_t *c;
     int8_t *y, *last_h;
     int16_t *last_c;
-} mur_lstm_s8_operands;
+} mur_recurrent_s8_operands;
 
-/* scratch: mur_lstm_s8_scratch_bytes, aligned to 2 bytes */
-void mur_lstm_s8_run(const mur_lstm_s8 *layer, const mur_lstm_s8_operands *operands, void *scratch);
+/* scratch: mur_lstm_s8_scratch_bytes or mur_gru_s8_scratch_bytes, aligned to 2 bytes */
+void mur_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                     void *scratch);
+void mur_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                    void *scratch);
 
 /* The same on SMLAD. */
-void mur_dsp_lstm_s8_run(const mur_lstm_s8 *layer, const mur_lstm_s8_operands *operands,
+void mur_dsp_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                          void *scratch);
+void mur_dsp_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                        void *scratch);
 
-static inline size_t mur_lstm_s8_scratch_bytes(const mur_lstm_s8 *layer)
+static inline size_t mur_lstm_s8_scratch_bytes(const mur_recurrent_s8 *layer)
 {
     return (size_t)4 * layer->hidden * sizeof(int16_t);
+}
+
+static inline size_t mur_gru_s8_scratch_bytes(const mur_recurrent_s8 *layer)
+{
+    return (size_t)3 * layer->hidden * sizeof(int16_t) + (size_t)2 * layer->hidden;
 }
 
 /* Filters over time ("SVDF"): each filter's product with x goes behind its last memory - 1 ones,

@@ -102,7 +102,7 @@ bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scale
 }
 
 /* the one scale of a gate's rows, below 0 if there is none, or their zero points are not 0 */
-static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t hidden)
+static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t gates, uint32_t hidden)
 {
     const muc_quantization *q = weights->quantization;
 
@@ -112,38 +112,51 @@ static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t hidde
     if (q->count == 1)
         return q->scales[0];
     for (uint32_t i = 0; i < hidden; i++)
-        if (q->axis != 1 || q->count != 4 * hidden ||
+        if (q->axis != 1 || q->count != gates * hidden ||
             q->scales[gate * hidden + i] != q->scales[gate * hidden])
             return -1;
     return q->scales[gate * hidden];
 }
 
-bool muc_scale_lstm(const muc_graph *graph, const muc_node *node, muc_lstm_scales *out)
+/* an lstm's cell, c, and what depends on its scale */
+static bool scale_cell(const muc_node *node, const muc_tensor *c, muc_recurrent_scales *out)
 {
     enum { FRACTION = 12, LEAST = -24 };
-    const muc_tensor *x = &graph->tensors[node->inputs[0]], *w = &graph->tensors[node->inputs[1]];
-    const muc_tensor *r = &graph->tensors[node->inputs[2]], *h = &graph->tensors[node->inputs[5]];
-    const muc_tensor *c = &graph->tensors[node->inputs[6]];
     const double unit = 1.0 / 32768, clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
-    uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate;
     int power;
 
-    if (frexpf(scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1 ||
-        c->quantization->zero_points[0])
+    if (frexpf(scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1)
         return false;
     out->cell_shift = FRACTION + power - 1;
-    for (uint32_t gate = 0; gate < 4; gate++) {
-        float by[2] = { gate_scale(w, gate, hidden), gate_scale(r, gate, hidden) };
+    out->forget = muc_multiplier_of(unit);
+    out->clip = !(clip > 0)                               ? INT32_MAX
+                : clip / (double)scale_of(c) >= INT16_MAX ? INT16_MAX
+                                                          : (int32_t)(clip / (double)scale_of(c));
+    return take_factor(unit * unit / (double)scale_of(c), &out->input);
+}
+
+bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out)
+{
+    enum { FRACTION = 12 };
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *w = &graph->tensors[node->inputs[1]];
+    const muc_tensor *r = &graph->tensors[node->inputs[2]];
+    const double unit = 1.0 / 32768;
+    bool is_gru = node->op == MUC_OP_GRU;
+    const muc_tensor *h = &graph->tensors[is_gru ? node->outputs[0] : node->inputs[5]];
+    const muc_tensor *c = &graph->tensors[node->inputs[is_gru ? 5 : 6]];
+    uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate, gates = is_gru ? 3 : 4;
+
+    *out = (muc_recurrent_scales){ .clip = INT32_MAX };
+    if (c->quantization->zero_points[0] ||
+        !(is_gru ? (double)scale_of(c) == unit : scale_cell(node, c, out)))
+        return false;
+    for (uint32_t gate = 0; gate < gates; gate++) {
+        float by[2] = { gate_scale(w, gate, gates, hidden), gate_scale(r, gate, gates, hidden) };
 
         if (by[0] < 0 || by[1] < 0 ||
             !take_factor((double)(scale_of(x) * by[0]) * (1 << FRACTION), &out->in[gate]) ||
             !take_factor((double)(scale_of(h) * by[1]) * (1 << FRACTION), &out->again[gate]))
             return false;
     }
-    out->forget = muc_multiplier_of(unit);
-    out->clip = !(clip > 0)                               ? INT32_MAX
-                : clip / (double)scale_of(c) >= INT16_MAX ? INT16_MAX
-                                                          : (int32_t)(clip / (double)scale_of(c));
-    return take_factor(unit * unit / (double)scale_of(c), &out->input) &&
-           take_factor(unit * unit / (double)scale_of(h), &out->output);
+    return take_factor((is_gru ? unit : unit * unit) / (double)scale_of(h), &out->output);
 }

@@ -11,6 +11,12 @@ static muc_status expect_narrow(const muc_rule *r, uint32_t i, muc_dtype dtype, 
     return muc_rule_unexpected(r, i, "%s", is_sum ? "i32" : muc_dtype_get(dtype)->name);
 }
 
+/* the state of 16 bits of a quantized layer: the cell, or all that a gru has */
+static uint32_t wide_state(const muc_rule *r)
+{
+    return r->node->op == MUC_OP_LSTM ? 6 : 5;
+}
+
 /* input i, if it is there, has the type of input 0, or the quantized layer's, and these dimensions
  */
 static muc_status expect_dims(const muc_rule *r, uint32_t i, uint32_t rank, const muc_expr *dims)
@@ -21,7 +27,7 @@ static muc_status expect_dims(const muc_rule *r, uint32_t i, uint32_t rank, cons
     if (!t)
         return MUC_OK;
     if (muc_rule_input(r, 0)->quantization)
-        MUC_TRY(expect_narrow(r, i, i == 6 ? MUC_I16 : MUC_I8, i == 3));
+        MUC_TRY(expect_narrow(r, i, i == wide_state(r) ? MUC_I16 : MUC_I8, i == 3));
     else
         MUC_TRY(muc_rule_expect_type(r, i));
     for (uint32_t d = 0; d < rank && same; d++)
@@ -65,7 +71,7 @@ static muc_status recur(const muc_rule *r, uint32_t gates)
     for (uint32_t o = 0; o < r->node->output_count; o++) {
         muc_tensor *out = &r->outputs[o];
 
-        out->dtype = x->quantization && o == 2 ? MUC_I16 : x->dtype;
+        out->dtype = x->quantization && o + 4 == wide_state(r) ? MUC_I16 : x->dtype;
         out->rank = 0;
         if (o == 0 && !first)
             out->dims[out->rank++] = x->dims[0];
@@ -83,22 +89,23 @@ muc_status muc_shape_rnn(const muc_rule *r)
     return recur(r, 1);
 }
 
-muc_status muc_shape_gru(const muc_rule *r)
-{
-    return recur(r, 3);
-}
-
-/* the quantized layer has states, and neither lengths nor peepholes nor a way back */
-static muc_status expect_plain(const muc_rule *r)
+/* the quantized layer has states, and no peepholes */
+static muc_status expect_states(const muc_rule *r)
 {
     MUC_TRY(expect_narrow(r, 0, MUC_I8, false));
-    for (uint32_t i = 5; i < 7; i++)
+    for (uint32_t i = 5; i <= wide_state(r); i++)
         if (!muc_rule_input(r, i))
             return muc_rule_fail(r, "input %u is absent, expected a state", i);
-    if (muc_rule_input(r, 4) || muc_rule_input(r, 7) ||
-        muc_node_word_or(r->node, MUC_KEY_DIRECTION, MUC_WORD_FORWARD) != MUC_WORD_FORWARD)
-        return muc_rule_fail(r, "lengths, peepholes or a direction, expected none of integers");
+    if (r->node->op == MUC_OP_LSTM && muc_rule_input(r, 7))
+        return muc_rule_fail(r, "peepholes, expected none of integers");
     return MUC_OK;
+}
+
+muc_status muc_shape_gru(const muc_rule *r)
+{
+    if (muc_rule_input(r, 0)->quantization)
+        MUC_TRY(expect_states(r));
+    return recur(r, 3);
 }
 
 muc_status muc_shape_lstm(const muc_rule *r)
@@ -107,7 +114,7 @@ muc_status muc_shape_lstm(const muc_rule *r)
         return muc_rule_fail(r, "cell_clip is %g, expected a bound above 0",
                              muc_node_real(r->node, MUC_KEY_CELL_CLIP));
     if (muc_rule_input(r, 0)->quantization)
-        MUC_TRY(expect_plain(r));
+        MUC_TRY(expect_states(r));
     return recur(r, 4);
 }
 

@@ -1,10 +1,10 @@
 /* mur_dsp_lstm.c - the LSTM of integers on SMLAD: see mur_recurrent.h. */
 #include "mur_dsp_dot.h"
 #define dot mur_dsp_dot_s8
-#include "mur_lstm_int.h"
+#include "mur_recurrent_int.h"
 
-void mur_dsp_lstm_s8_run(const mur_lstm_s8 *layer, const mur_lstm_s8_operands *operands,
+void mur_dsp_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                          void *scratch)
 {
-    mur_lstm_int_run(layer, operands, scratch);
+    mur_recurrent_int_run(layer, operands, MUR_LSTM, scratch);
 }

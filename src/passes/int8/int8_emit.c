@@ -10,26 +10,25 @@ enum { MOST_ATTRIBUTES = 16 };
 
 /* ---- the new graph ---- */
 
-static muc_quantization quantization_of(const pass *p, uint32_t tensor)
+muc_quantization muc_int8_quantization_of(const pass *p, uint32_t tensor)
 {
     uint32_t r = root(p, tensor);
 
     return (muc_quantization){ 1, 0, &p->scales[r], &p->zeros[r] };
 }
 
-static muc_status suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out)
+muc_status muc_int8_suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out)
 {
     return muc_arena_format(p->r.ctx, &p->r.graph->arena, out, "%s.%s", old(p, tensor)->name,
                             suffix);
 }
 
-/* the name of an old tensor's int8 form */
-static muc_status int8_name(pass *p, uint32_t tensor, const char **out)
+muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out)
 {
     *out = old(p, tensor)->name;
     if (p->r.is_output[tensor] || p->r.map[tensor] != MUC_NO_ID ||
         old(p, tensor)->kind != MUC_TENSOR_ACTIVATION)
-        return suffixed(p, tensor, "int8", out);
+        return muc_int8_suffixed(p, tensor, "int8", out);
     return MUC_OK;
 }
 
@@ -38,35 +37,35 @@ static muc_status add_int8(pass *p, muc_op op, uint32_t tensor, const uint32_t *
                            uint32_t input_count, const muc_attribute *attributes,
                            uint32_t attribute_count)
 {
-    muc_quantization q = quantization_of(p, tensor);
+    muc_quantization q = muc_int8_quantization_of(p, tensor);
     const char *name;
 
-    MUC_TRY(int8_name(p, tensor, &name));
+    MUC_TRY(muc_int8_name(p, tensor, &name));
     return muc_rewrite_add_named(&p->r, op, name, inputs, input_count, attributes, attribute_count,
                                  &q, &p->made[tensor]);
 }
 
-static muc_status need_float(pass *p, uint32_t tensor, uint32_t *out)
+muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out)
 {
     const char *name = old(p, tensor)->name;
 
     if (p->made[tensor] != MUC_NO_ID && p->r.map[tensor] == MUC_NO_ID) {
         if (!p->r.is_output[tensor])
-            MUC_TRY(suffixed(p, tensor, "f32", &name));
+            MUC_TRY(muc_int8_suffixed(p, tensor, "f32", &name));
         MUC_TRY(muc_rewrite_add_named(&p->r, MUC_OP_DEQUANTIZE, name, &p->made[tensor], 1, NULL, 0,
                                       NULL, &p->r.map[tensor]));
     }
     return muc_rewrite_tensor(&p->r, tensor, out);
 }
 
-static const muc_attribute to_int8 = { .key = MUC_KEY_TO, .value.integer = MUC_I8 };
+const muc_attribute muc_int8_to = { .key = MUC_KEY_TO, .value.integer = MUC_I8 };
 
 /* a constant of one scale over its own range */
 static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
 {
     const muc_tensor *from = old(p, tensor);
     uint64_t count = elements_of(p, tensor);
-    muc_quantization q = quantization_of(p, tensor);
+    muc_quantization q = muc_int8_quantization_of(p, tensor);
     muc_tensor like = *from;
     float least = 0, most = 0;
     const char *name;
@@ -88,7 +87,7 @@ static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
         data[i] = round_to(element(p, tensor, i), *q.scales, *q.zero_points);
     like.dtype = MUC_I8;
     like.quantization = &q;
-    status = suffixed(p, tensor, "int8", &name);
+    status = muc_int8_suffixed(p, tensor, "int8", &name);
     if (status == MUC_OK)
         status =
             muc_rewrite_constant(&p->r, name, &like, shape ? from->data : (void *)data, count, out);
@@ -96,18 +95,18 @@ static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
     return status;
 }
 
-static muc_status need_int8(pass *p, uint32_t tensor, uint32_t *out)
+muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out)
 {
-    muc_quantization q = quantization_of(p, tensor);
+    muc_quantization q = muc_int8_quantization_of(p, tensor);
     const char *name;
     uint32_t x;
 
     if (p->made[tensor] == MUC_NO_ID && is_constant(p, tensor)) {
         MUC_TRY(int8_constant(p, tensor, &p->made[tensor]));
     } else if (p->made[tensor] == MUC_NO_ID) {
-        MUC_TRY(need_float(p, tensor, &x));
-        MUC_TRY(suffixed(p, tensor, "int8", &name));
-        MUC_TRY(muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q,
+        MUC_TRY(muc_int8_need_float(p, tensor, &x));
+        MUC_TRY(muc_int8_suffixed(p, tensor, "int8", &name));
+        MUC_TRY(muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &muc_int8_to, 1, &q,
                                 &p->made[tensor]));
     }
     *out = p->made[tensor];
@@ -136,7 +135,7 @@ static bounds bounds_of(const pass *p, const muc_node *node)
 
 static int64_t integer_of(const pass *p, uint32_t tensor, float value)
 {
-    muc_quantization q = quantization_of(p, tensor);
+    muc_quantization q = muc_int8_quantization_of(p, tensor);
 
     return round_to(value, *q.scales, *q.zero_points);
 }
@@ -243,14 +242,14 @@ static muc_status add_weights(pass *p, uint32_t id, uint32_t bias, weights *w, u
     like.quantization = &q;
     like.sequence = NULL;
     like.sequence_bytes = 0;
-    MUC_TRY(suffixed(p, id, "int8", &name));
+    MUC_TRY(muc_int8_suffixed(p, id, "int8", &name));
     MUC_TRY(muc_rewrite_constant(&p->r, name, &like, w->data, w->channels * w->each, &out[1]));
     if (bias == MUC_NO_ID)
         return MUC_OK;
     like = *old(p, bias);
     like.dtype = MUC_I32;
     like.quantization = &bias_q;
-    MUC_TRY(suffixed(p, bias, "int32", &name));
+    MUC_TRY(muc_int8_suffixed(p, bias, "int32", &name));
     return muc_rewrite_constant(&p->r, name, &like, w->biases, w->channels * sizeof(int32_t),
                                 &out[2]);
 }
@@ -272,7 +271,8 @@ static muc_status fill_weights(pass *p, const muc_node *node, muc_arena *arena, 
     if (!w.is_shape)
         MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels * w.each, &w.data));
     MUC_TRY(choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w));
-    MUC_TRY(quantize_weights(p, id, bias, *quantization_of(p, node->inputs[0]).scales, &w));
+    MUC_TRY(
+        quantize_weights(p, id, bias, *muc_int8_quantization_of(p, node->inputs[0]).scales, &w));
     return add_weights(p, id, bias, &w, out);
 }
 
@@ -298,9 +298,9 @@ static muc_status emit_single(pass *p, const muc_node *node)
     muc_attribute attributes[MOST_ATTRIBUTES];
     uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID };
 
-    MUC_TRY(need_int8(p, node->inputs[first], &inputs[0]));
+    MUC_TRY(muc_int8_need(p, node->inputs[first], &inputs[0]));
     if (pair)
-        MUC_TRY(need_int8(p, node->inputs[1 - first], &inputs[1]));
+        MUC_TRY(muc_int8_need(p, node->inputs[1 - first], &inputs[1]));
     if (muc_int8_form_of(node->op) == WEIGHTED)
         MUC_TRY(make_weights(p, node, inputs));
     MUC_TRY(bounded_attributes(p, node, bound, attributes, &count));
@@ -310,7 +310,7 @@ static muc_status emit_single(pass *p, const muc_node *node)
 static muc_status emit_fixed(pass *p, const muc_node *node)
 {
     uint32_t out = node->outputs[0], x, made;
-    muc_quantization q = quantization_of(p, out), own = { .count = 1 };
+    muc_quantization q = muc_int8_quantization_of(p, out), own = { .count = 1 };
     const char *name;
     float scale;
     int32_t zero;
@@ -318,15 +318,16 @@ static muc_status emit_fixed(pass *p, const muc_node *node)
     (void)muc_int8_fixed_scale(node->op, &scale, &zero);
     own.scales = &scale;
     own.zero_points = &zero;
-    MUC_TRY(need_int8(p, node->inputs[0], &x));
-    MUC_TRY(int8_name(p, out, &name));
+    MUC_TRY(muc_int8_need(p, node->inputs[0], &x));
+    MUC_TRY(muc_int8_name(p, out, &name));
     if (*q.scales == scale && *q.zero_points == zero)
         return muc_rewrite_add_named(&p->r, node->op, name, &x, 1, node->attributes,
                                      node->attribute_count, &own, &p->made[out]);
     MUC_TRY(muc_rewrite_add_named(&p->r, node->op, name, &x, 1, node->attributes,
                                   node->attribute_count, &own, &made));
-    MUC_TRY(suffixed(p, out, "shared", &name));
-    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &made, 1, &to_int8, 1, &q, &p->made[out]);
+    MUC_TRY(muc_int8_suffixed(p, out, "shared", &name));
+    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &made, 1, &muc_int8_to, 1, &q,
+                           &p->made[out]);
 }
 
 /* ---- functions of one tensor ---- */
@@ -348,15 +349,15 @@ static muc_status make_table(const pass *p, uint32_t tensor, float in_scale, int
 static muc_status emit_table(pass *p, const muc_node *node)
 {
     uint32_t out = node->outputs[0], from = p->functions[out], inputs[2];
-    muc_quantization x = quantization_of(p, from), y = quantization_of(p, out);
+    muc_quantization x = muc_int8_quantization_of(p, from), y = muc_int8_quantization_of(p, out);
     muc_tensor like = { .dtype = MUC_I8, .rank = 1 };
     int8_t table[LEVELS];
     const char *name;
 
     like.dims[0] = muc_expr_const(p->r.graph->pool, LEVELS);
-    MUC_TRY(need_int8(p, from, &inputs[0]));
+    MUC_TRY(muc_int8_need(p, from, &inputs[0]));
     MUC_TRY(make_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
-    MUC_TRY(suffixed(p, out, "table", &name));
+    MUC_TRY(muc_int8_suffixed(p, out, "table", &name));
     MUC_TRY(muc_rewrite_constant(&p->r, name, &like, table, sizeof(table), &inputs[1]));
     return add_int8(p, MUC_OP_LOOKUP, out, inputs, 2, NULL, 0);
 }
@@ -366,7 +367,7 @@ static muc_status emit_scaled(pass *p, const muc_node *node)
 {
     uint32_t out = node->outputs[0], x;
 
-    MUC_TRY(need_int8(p, p->functions[out], &x));
+    MUC_TRY(muc_int8_need(p, p->functions[out], &x));
     return add_int8(p, MUC_OP_IDENTITY, out, &x, 1, NULL, 0);
 }
 
@@ -382,16 +383,16 @@ static muc_status emit_bound(pass *p, const muc_node *node)
         p->forms[node - p->r.old.nodes] = FLOAT;
         return MUC_OK;
     }
-    MUC_TRY(need_int8(p, node->inputs[0], &x));
-    return add_int8(p, MUC_OP_QUANTIZE, out, &x, 1, &to_int8, 1);
+    MUC_TRY(muc_int8_need(p, node->inputs[0], &x));
+    return add_int8(p, MUC_OP_QUANTIZE, out, &x, 1, &muc_int8_to, 1);
 }
 
 /* ---- norms ---- */
 
 static bool has_integers(const pass *p, const muc_node *node)
 {
-    muc_quantization xq = quantization_of(p, node->inputs[0]);
-    muc_quantization yq = quantization_of(p, node->outputs[0]);
+    muc_quantization xq = muc_int8_quantization_of(p, node->inputs[0]);
+    muc_quantization yq = muc_int8_quantization_of(p, node->outputs[0]);
     muc_tensor x = *old(p, node->inputs[0]), y = *old(p, node->outputs[0]);
     uint32_t bias = muc_node_input(node, 2);
     muc_norm_scales scales;
@@ -412,7 +413,7 @@ static muc_status emit_norm(pass *p, const muc_node *node)
         p->forms[node - p->r.old.nodes] = FLOAT;
         return MUC_OK;
     }
-    MUC_TRY(need_int8(p, node->inputs[0], &inputs[0]));
+    MUC_TRY(muc_int8_need(p, node->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(&p->r, node->inputs[i], &inputs[i]));
     return add_int8(p, node->op, node->outputs[0], inputs, node->input_count, node->attributes,
@@ -423,25 +424,25 @@ static muc_status emit_norm(pass *p, const muc_node *node)
 static muc_status need_on_scale(pass *p, const muc_node *node, uint32_t i, uint32_t *out)
 {
     uint32_t id = node->inputs[i], y = node->outputs[0], x;
-    muc_quantization q = quantization_of(p, y);
+    muc_quantization q = muc_int8_quantization_of(p, y);
     const char *name;
     char suffix[24];
 
     if (!is_real(p, id)) /* indices */
         return muc_rewrite_tensor(&p->r, id, out);
-    MUC_TRY(need_int8(p, id, &x));
+    MUC_TRY(muc_int8_need(p, id, &x));
     *out = x;
     if (root(p, id) == root(p, y))
         return MUC_OK;
     snprintf(suffix, sizeof(suffix), "in%u", i);
-    MUC_TRY(suffixed(p, y, suffix, &name));
-    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &to_int8, 1, &q, out);
+    MUC_TRY(muc_int8_suffixed(p, y, suffix, &name));
+    return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &x, 1, &muc_int8_to, 1, &q, out);
 }
 
 static muc_status emit_shared(pass *p, const muc_node *node)
 {
     const muc_quantization *quantization[MUC_GRAPH_MAX_OUTPUTS];
-    muc_quantization q = quantization_of(p, node->outputs[0]);
+    muc_quantization q = muc_int8_quantization_of(p, node->outputs[0]);
     const char *names[MUC_GRAPH_MAX_OUTPUTS];
     uint32_t outputs[MUC_GRAPH_MAX_OUTPUTS];
     uint32_t *inputs;
@@ -459,7 +460,7 @@ static muc_status emit_shared(pass *p, const muc_node *node)
         status = need_on_scale(p, node, i, &inputs[i]);
     for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++) {
         quantization[i] = &q;
-        status = int8_name(p, node->outputs[i], &names[i]);
+        status = muc_int8_name(p, node->outputs[i], &names[i]);
     }
     added.name = status == MUC_OK ? names[0] : NULL;
     if (status == MUC_OK)
@@ -476,7 +477,7 @@ static muc_status emit_float(pass *p, const muc_node *node)
         uint32_t x;
 
         if (node->inputs[i] != MUC_NO_ID)
-            MUC_TRY(need_float(p, node->inputs[i], &x));
+            MUC_TRY(muc_int8_need_float(p, node->inputs[i], &x));
     }
     p->result->float_nodes++;
     return muc_rewrite_keep(&p->r, node);
@@ -503,6 +504,9 @@ static muc_status emit(pass *p, uint32_t n)
     case NORM:
         MUC_TRY(emit_norm(p, node));
         break;
+    case RECURRENT:
+        MUC_TRY(muc_int8_emit_recurrent(p, node));
+        break;
     case SCALED:
         MUC_TRY(emit_scaled(p, node));
         break;
@@ -528,7 +532,7 @@ muc_status muc_int8_emit(pass *p)
     for (uint32_t i = 0; i < p->r.old.output_count; i++) {
         uint32_t id;
 
-        MUC_TRY(need_float(p, p->r.old.outputs[i], &id));
+        MUC_TRY(muc_int8_need_float(p, p->r.old.outputs[i], &id));
     }
     return muc_rewrite_end(&p->r);
 }

@@ -20,6 +20,7 @@ typedef enum form {
     SHARED,
     BOUND,
     NORM,
+    RECURRENT,
     SCALED, /* times a positive number: the same integers of another scale */
     TABLE,  /* a function of one int8 tensor, element by element */
     INNER,  /* a step of such functions alone */
@@ -121,6 +122,22 @@ static inline int8_t round_to(float value, float scale, int32_t zero)
     return (int8_t)(q < LEAST ? LEAST : q > MOST ? MOST : q == q ? q : (float)zero);
 }
 
+/* ---- the new graph ---- */
+
+muc_quantization muc_int8_quantization_of(const pass *p, uint32_t tensor);
+extern const muc_attribute muc_int8_to; /* to=i8 */
+/* "NAME.suffix" of an old tensor, in the arena. */
+muc_status muc_int8_suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out);
+/* The name of an old tensor's int8 form. */
+muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out);
+/* The new tensors of an old one, conversions added where they are missing. */
+muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out);
+muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out);
+/* Lstm or gru; its form becomes FLOAT, and nothing is added, if integers do not hold its factors.
+ */
+muc_status muc_int8_emit_recurrent(pass *p, const muc_node *node);
+/* Whether it is one with constant weights and states that integers hold. */
+bool muc_int8_takes_recurrent(const pass *p, const muc_node *node);
 /* Writes the new graph. */
 muc_status muc_int8_emit(pass *p);
 

@@ -195,6 +195,8 @@ static form plan_node(const pass *p, const muc_node *node)
 
     if (kind == FLOAT || node->input_count == 0 || !is_real(p, node->outputs[0]))
         return FLOAT;
+    if (kind == RECURRENT)
+        return muc_int8_takes_recurrent(p, node) ? RECURRENT : FLOAT;
     for (uint32_t i = 0; i < node->input_count && !(kind == BOUND && i > 0); i++) {
         if (node->inputs[i] == MUC_NO_ID || (kind == SHARED && !is_real(p, node->inputs[i])))
             continue; /* indices */

@@ -200,6 +200,17 @@ static void share_meeting(pass *p, uint32_t n)
     }
 }
 
+/* h of every step and of both ends */
+static void share_states(pass *p, const muc_node *node)
+{
+    uint32_t h = muc_node_input(node, 5);
+
+    if (node->output_count > 1)
+        share(p, node->outputs[1], node->outputs[0]);
+    if (node->op == MUC_OP_LSTM && h != MUC_NO_ID && !is_constant(p, h))
+        share(p, h, node->outputs[0]);
+}
+
 muc_status muc_int8_scales(pass *p)
 {
     const muc_graph *graph = &p->r.old;
@@ -212,6 +223,8 @@ muc_status muc_int8_scales(pass *p)
         for (uint32_t i = 0; p->forms[n] == SHARED && !is_meeting(p, n) && i < node->output_count;
              i++)
             share(p, node->inputs[0], node->outputs[i]);
+        if (p->forms[n] == RECURRENT)
+            share_states(p, node);
     }
     for (uint32_t n = 0; n < graph->node_count; n++)
         if (is_meeting(p, n))

@@ -79,35 +79,62 @@ muc_status muc_kernel_q_svdf(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* ---- lstm ---- */
+/* ---- lstm and gru ---- */
 
-enum { IN, OUT, FORGET, CELL, GATES };
+enum { IN, OUT, FORGET, CELL, LSTM_GATES };
+enum { UPDATE, RESET, NEW, GRU_GATES };
 
-/* One sequence at work; its states are where the results will be. */
+/* One direction of one sequence at work. */
 typedef struct cell {
     const muc_ref_call *call;
-    muc_lstm_scales scales;
+    muc_recurrent_scales scales;
     uint16_t table[256];
-    size_t hidden, inputs;
-    int32_t *gates[GATES]; /* [hidden] each */
-    int32_t *h, *c;        /* [hidden] */
+    size_t hidden, inputs, gate_count, direction;
+    int32_t *gates[LSTM_GATES]; /* [hidden] each */
+    int32_t *h, *c, *left;      /* [hidden]: bytes, the state of 16 bits, a gru's reset bytes */
     int32_t zero_x, zero_h;
 } cell;
 
-/* a gate's element before its function, in Q3.12 */
-static int32_t sum_gate(const cell *s, size_t gate, size_t j, size_t x)
+static size_t row_of(const cell *s, size_t gate, size_t j)
 {
-    const muc_ref_call *call = s->call;
-    const muc_ref_value *bias = muc_ref_input_of(call, 3), *r = call->inputs[2];
-    size_t row = gate * s->hidden + j;
-    uint32_t again = (uint32_t)bias_at(bias, (GATES + gate) * s->hidden + j);
-    int32_t sum =
-        dot(call->inputs[0], x, s->zero_x, call->inputs[1], row * s->inputs, 0, s->inputs);
+    return (s->direction * s->gate_count + gate) * s->hidden + j;
+}
+
+/* biases of both kinds follow each other in a direction */
+static int32_t bias_of(const cell *s, size_t gate, size_t j, size_t kind)
+{
+    return bias_at(muc_ref_input_of(s->call, 3),
+                   ((2 * s->direction + kind) * s->gate_count + gate) * s->hidden + j);
+}
+
+/* a gate's element in Q3.12: what x, or the bytes h, add to it */
+static int32_t part_of_x(const cell *s, size_t gate, size_t j, size_t x)
+{
+    int32_t sum = dot(s->call->inputs[0], x, s->zero_x, s->call->inputs[1],
+                      row_of(s, gate, j) * s->inputs, 0, s->inputs);
+
+    return to_i16(muc_multiply(add(sum, bias_of(s, gate, j, 0)), s->scales.in[gate]));
+}
+
+static int32_t part_of_h(const cell *s, size_t gate, size_t j, const int32_t *h)
+{
+    const muc_ref_value *r = s->call->inputs[2];
+    uint32_t sum = (uint32_t)bias_of(s, gate, j, 1);
 
     for (size_t k = 0; k < s->hidden; k++)
-        again += (uint32_t)(s->h[k] - s->zero_h) * (uint32_t)muc_q_get(r, row * s->hidden + k);
-    sum = to_i16(muc_multiply(add(sum, bias_at(bias, row)), s->scales.in[gate]));
-    return to_i16(sum + to_i16(muc_multiply((int32_t)again, s->scales.again[gate])));
+        sum += (uint32_t)(h[k] - s->zero_h) *
+               (uint32_t)muc_q_get(r, row_of(s, gate, j) * s->hidden + k);
+    return to_i16(muc_multiply((int32_t)sum, s->scales.again[gate]));
+}
+
+static int32_t sum_gate(const cell *s, size_t gate, size_t j, size_t x)
+{
+    return to_i16(part_of_x(s, gate, j, x) + part_of_h(s, gate, j, s->h));
+}
+
+static int32_t to_byte(const cell *s, int32_t value)
+{
+    return muc_q_clamp(muc_multiply(value, s->scales.output), s->zero_h, INT8_MIN, INT8_MAX);
 }
 
 /* c in units of 2^(shift - 12) to a third of 2^-12 */
@@ -116,9 +143,9 @@ static int32_t widen(int32_t c, int32_t shift)
     return shift < 0 ? (3 * c + (1 << (-shift - 1))) >> -shift : 3 * c * (1 << shift);
 }
 
-static void step(const cell *s, size_t x)
+static void step_lstm(const cell *s, size_t x)
 {
-    for (size_t gate = 0; gate < GATES; gate++)
+    for (size_t gate = 0; gate < LSTM_GATES; gate++)
         for (size_t j = 0; j < s->hidden; j++) {
             int32_t sum = sum_gate(s, gate, j, x);
 
@@ -128,64 +155,119 @@ static void step(const cell *s, size_t x)
     for (size_t j = 0; j < s->hidden; j++) {
         int32_t kept = to_i16(muc_multiply(s->gates[FORGET][j] * s->c[j], s->scales.forget));
         int32_t added = to_i16(muc_multiply(s->gates[IN][j] * s->gates[CELL][j], s->scales.input));
-        int32_t c = to_i16(kept + added), out;
+        int32_t c = to_i16(kept + added);
 
         s->c[j] =
             s->scales.clip == INT32_MAX ? c : muc_q_clamp(c, 0, -s->scales.clip, s->scales.clip);
-        out = s->gates[OUT][j] * muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift));
-        s->h[j] = muc_q_clamp(muc_multiply(out, s->scales.output), s->zero_h, INT8_MIN, INT8_MAX);
+        s->h[j] = to_byte(s, s->gates[OUT][j] *
+                                 muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift)));
     }
 }
 
-/* a state's row into an output that is there */
-static void put(const muc_ref_call *call, uint32_t output, size_t row, size_t hidden,
-                const int32_t *from)
+/* x y / 2^15, halves up */
+static int32_t times_q15(int64_t x, int64_t y)
 {
-    for (size_t j = 0; output < call->node->output_count && j < hidden; j++)
-        muc_q_put(call->outputs[output], row * hidden + j, from[j]);
+    return (int32_t)((x * y + (1 << 14)) >> 15);
 }
 
-muc_status muc_check_q_lstm(const muc_ref_call *call)
+static void step_gru(const cell *s, size_t x)
 {
-    muc_lstm_scales scales;
+    bool before = muc_node_integer_or(s->call->node, MUC_KEY_LINEAR_BEFORE_RESET, 0) == 1;
 
-    if (!muc_scale_lstm(call->graph, call->node, &scales))
+    for (size_t j = 0; j < s->hidden; j++) {
+        s->gates[UPDATE][j] = muc_scale_sigmoid(s->table, 3 * sum_gate(s, UPDATE, j, x));
+        s->gates[RESET][j] = muc_scale_sigmoid(s->table, 3 * sum_gate(s, RESET, j, x));
+        s->left[j] = to_byte(s, times_q15(s->gates[RESET][j], s->c[j]));
+    }
+    for (size_t j = 0; j < s->hidden; j++)
+        s->gates[NEW][j] = before ? times_q15(s->gates[RESET][j], part_of_h(s, NEW, j, s->h))
+                                  : part_of_h(s, NEW, j, s->left);
+    for (size_t j = 0; j < s->hidden; j++) {
+        int32_t sum = to_i16(part_of_x(s, NEW, j, x) + s->gates[NEW][j]);
+        int32_t fresh = muc_scale_tanh(s->table, 3 * sum);
+
+        s->c[j] = fresh + times_q15(s->gates[UPDATE][j], s->c[j] - fresh);
+        s->h[j] = to_byte(s, s->c[j]);
+    }
+}
+
+/* a state's row into an output that is there; NULL: what stands for 0 */
+static void put(const cell *s, uint32_t output, size_t row, const int32_t *from)
+{
+    for (size_t j = 0; output < s->call->node->output_count && j < s->hidden; j++)
+        muc_q_put(s->call->outputs[output], row * s->hidden + j, from ? from[j] : s->zero_h);
+}
+
+muc_status muc_check_q_recurrent(const muc_ref_call *call)
+{
+    muc_recurrent_scales scales;
+
+    if (!muc_scale_recurrent(call->graph, call->node, &scales))
         return muc_ref_fail(call,
                             "a scale of c that is not a power of two from 2^-24 to 1, weights "
                             "with zero points, or scales too far apart");
     return MUC_OK;
 }
 
-muc_status muc_kernel_q_lstm(const muc_ref_call *call)
+/* sequence n in one direction; backwards from its own end */
+static void run_sequence(const cell *s, size_t n, size_t batch, size_t directions, bool backwards)
 {
-    bool first = muc_node_integer_or(call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    const muc_ref_value *x = call->inputs[0];
-    size_t steps = x->dims[first ? 1 : 0], batch = x->dims[first ? 0 : 1];
-    cell s = { .call = call, .hidden = call->inputs[2]->dims[2], .inputs = x->dims[2] };
+    bool first = muc_node_integer_or(s->call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
+    bool is_lstm = s->call->node->op == MUC_OP_LSTM;
+    const muc_ref_value *lengths = muc_ref_input_of(s->call, 4), *x = s->call->inputs[0];
+    size_t steps = x->dims[first ? 1 : 0], length = steps;
+    size_t state = first ? n * directions + s->direction : s->direction * batch + n;
+
+    if (lengths)
+        length = (size_t)muc_ref_integer(lengths, n);
+    for (size_t j = 0; j < s->hidden; j++) {
+        s->c[j] = muc_q_get(s->call->inputs[is_lstm ? 6 : 5], state * s->hidden + j);
+        s->h[j] =
+            is_lstm ? muc_q_get(s->call->inputs[5], state * s->hidden + j) : to_byte(s, s->c[j]);
+    }
+    for (size_t i = 0; i < steps; i++) {
+        size_t t = i < length && backwards ? length - 1 - i : i;
+        size_t row = (first ? n * steps + t : t * batch + n) * s->inputs;
+
+        if (i < length && is_lstm)
+            step_lstm(s, row);
+        else if (i < length)
+            step_gru(s, row);
+        put(s, 0,
+            first ? (n * steps + t) * directions + s->direction
+                  : (t * directions + s->direction) * batch + n,
+            i < length ? s->h : NULL);
+    }
+    put(s, 1, state, is_lstm ? s->h : s->c);
+    put(s, 2, state, s->c);
+}
+
+muc_status muc_kernel_q_recurrent(const muc_ref_call *call)
+{
+    const muc_node *node = call->node;
+    bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
+    muc_word direction = muc_node_word_or(node, MUC_KEY_DIRECTION, MUC_WORD_FORWARD);
+    size_t batch = call->inputs[0]->dims[first ? 0 : 1];
+    size_t directions = direction == MUC_WORD_BIDIRECTIONAL ? 2 : 1;
+    cell s = { .call = call,
+               .hidden = call->inputs[2]->dims[2],
+               .inputs = call->inputs[0]->dims[2],
+               .gate_count = node->op == MUC_OP_LSTM ? LSTM_GATES : GRU_GATES,
+               .zero_x = muc_q_zero(call->input_tensors[0]),
+               .zero_h = muc_q_zero(muc_q_out(call)) };
     void *room;
 
-    (void)muc_scale_lstm(call->graph, call->node, &s.scales);
-    MUC_TRY(muc_ref_reserve(call, (GATES + 2) * s.hidden * sizeof(int32_t), &room));
-    for (size_t i = 0; i < GATES; i++)
+    (void)muc_scale_recurrent(call->graph, node, &s.scales);
+    MUC_TRY(muc_ref_reserve(call, (LSTM_GATES + 3) * s.hidden * sizeof(int32_t), &room));
+    for (size_t i = 0; i < LSTM_GATES; i++)
         s.gates[i] = (int32_t *)room + i * s.hidden;
-    s.h = (int32_t *)room + GATES * s.hidden;
+    s.h = (int32_t *)room + LSTM_GATES * s.hidden;
     s.c = s.h + s.hidden;
-    s.zero_x = muc_q_zero(call->input_tensors[0]);
-    s.zero_h = muc_q_zero(call->input_tensors[5]);
+    s.left = s.c + s.hidden;
     muc_scale_sigmoid_table(s.table);
-    for (size_t n = 0; n < batch; n++) {
-        for (size_t j = 0; j < s.hidden; j++) {
-            s.h[j] = muc_q_get(call->inputs[5], n * s.hidden + j);
-            s.c[j] = muc_q_get(call->inputs[6], n * s.hidden + j);
-        }
-        for (size_t t = 0; t < steps; t++) {
-            size_t row = first ? n * steps + t : t * batch + n;
-
-            step(&s, row * s.inputs);
-            put(call, 0, row, s.hidden, s.h);
-        }
-        put(call, 1, n, s.hidden, s.h);
-        put(call, 2, n, s.hidden, s.c);
-    }
+    for (; s.direction < directions; s.direction++)
+        for (size_t n = 0; n < batch; n++)
+            run_sequence(&s, n, batch, directions,
+                         s.direction == 1 || direction == MUC_WORD_REVERSE);
     return MUC_OK;
 }

@@ -1,4 +1,4 @@
-/* recurrent_int.c - layers with states: SVDF, and the LSTM of integers. */
+/* recurrent_int.c - layers with states: SVDF, and LSTM and GRU of integers. */
 #include <inttypes.h>
 
 #include "graph/scales.h"
@@ -112,100 +112,111 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
         l, 0, (uint64_t)layer.batch * layer.units * layer.rank * (layer.inputs + layer.memory));
 }
 
-/* ---- lstm ---- */
+/* ---- lstm and gru ---- */
 
-static mur_lstm_s8 lstm_of(const muc_mcu_lowering *l, const muc_node *node)
+/* the fields that floats have, too */
+static mur_recurrent_s8 layer_of(const muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *r = muc_mcu_input(l, node, 2);
-    bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
+    const mur_recurrent_f32 like = muc_mcu_recurrent_layer(l, node);
 
-    return (mur_lstm_s8){ .steps = muc_mcu_dim(l, x, first ? 1 : 0),
-                          .batch = muc_mcu_dim(l, x, first ? 0 : 1),
-                          .inputs = muc_mcu_dim(l, x, 2),
-                          .hidden = muc_mcu_dim(l, r, 2),
-                          .batch_first = first };
+    return (mur_recurrent_s8){ .steps = like.steps,
+                               .batch = like.batch,
+                               .inputs = like.inputs,
+                               .hidden = like.hidden,
+                               .directions = like.directions,
+                               .backwards = like.backwards,
+                               .batch_first = like.batch_first,
+                               .linear_before_reset = like.linear_before_reset };
 }
 
-bool muc_mcu_takes_lstm_s8(const muc_mcu_lowering *l, const muc_node *node)
+bool muc_mcu_takes_recurrent_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *bias = muc_mcu_input(l, node, 3);
-    muc_lstm_scales scales;
+    muc_recurrent_scales scales;
 
     return x->quantization && muc_mcu_is_static(l, x) && muc_mcu_input(l, node, 1)->data &&
            muc_mcu_input(l, node, 2)->data && (!bias || bias->data) &&
-           muc_scale_lstm(l->graph, node, &scales);
+           muc_scale_recurrent(l->graph, node, &scales);
 }
 
-static void print_four(muc_text *text, const char *mul, const char *shift,
-                       const muc_multiplier factors[4])
+static void print_gates(muc_text *text, const char *mul, const char *shift,
+                        const muc_multiplier *factors, int gates)
 {
     muc_text_add(text, "\n    .%s = {", mul);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < gates; i++)
         muc_text_add(text, "%s %" PRId32, i ? "," : "", factors[i].mantissa);
     muc_text_add(text, " },\n    .%s = {", shift);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < gates; i++)
         muc_text_add(text, "%s %" PRId32, i ? "," : "", factors[i].shift);
     muc_text_add(text, " },");
 }
 
-static void print_lstm(muc_mcu_lowering *l, const muc_node *node, const mur_lstm_s8 *layer)
+static void print_layer(muc_mcu_lowering *l, const muc_node *node, const mur_recurrent_s8 *layer,
+                        int gates)
 {
     muc_text *text = &l->text;
-    muc_lstm_scales scales;
+    muc_recurrent_scales scales;
 
-    (void)muc_scale_lstm(l->graph, node, &scales);
-    muc_text_add(text, "    static const mur_lstm_s8 layer = {");
+    (void)muc_scale_recurrent(l->graph, node, &scales);
+    muc_text_add(text, "    static const mur_recurrent_s8 layer = {");
     muc_mcu_print_field(text, "steps", layer->steps);
     muc_mcu_print_field(text, "batch", layer->batch);
     muc_mcu_print_field(text, "inputs", layer->inputs);
     muc_mcu_print_field(text, "hidden", layer->hidden);
+    muc_mcu_print_field(text, "directions", layer->directions);
+    muc_mcu_print_field(text, "backwards", layer->backwards);
     muc_mcu_print_field(text, "batch_first", layer->batch_first);
-    print_four(text, "x_mul", "x_shift", scales.in);
-    print_four(text, "h_mul", "h_shift", scales.again);
+    muc_mcu_print_field(text, "linear_before_reset", layer->linear_before_reset);
+    print_gates(text, "x_mul", "x_shift", scales.in, gates);
+    print_gates(text, "h_mul", "h_shift", scales.again, gates);
     muc_mcu_print_field(text, "in_mul", scales.input.mantissa);
     muc_mcu_print_field(text, "in_shift", scales.input.shift);
     muc_mcu_print_field(text, "out_mul", scales.output.mantissa);
     muc_mcu_print_field(text, "out_shift", scales.output.shift);
     muc_mcu_print_field(text, "cell_shift", scales.cell_shift);
     muc_mcu_print_field(text, "clip", scales.clip == INT32_MAX ? INT16_MAX + 1 : scales.clip);
-    muc_mcu_print_field(text, "zero", muc_mcu_input(l, node, 5)->quantization->zero_points[0]);
+    muc_mcu_print_field(text, "zero", muc_mcu_output(l, node, 0)->quantization->zero_points[0]);
     muc_text_add(text, "\n    .x_bias = x_bias,\n    .h_bias = h_bias,"
                        "\n    .sigmoid = sigmoid,\n    };\n");
 }
 
-static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, const mur_lstm_s8 *layer)
+/* the biases of a matrix, `after` rows behind the others in each direction's */
+static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, uint32_t input,
+                               const mur_recurrent_s8 *layer, uint64_t rows, int32_t zero)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *h = muc_mcu_input(l, node, 5);
-    const muc_tensor *bias = muc_mcu_input(l, node, 3);
-    const uint64_t rows = 4 * (uint64_t)layer->hidden;
+    const muc_tensor *weights = muc_mcu_input(l, node, input), *bias = muc_mcu_input(l, node, 3);
+    const uint64_t count = layer->directions * rows;
     int32_t *words;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)rows, &words));
-    for (uint64_t row = 0; row < rows; row++)
-        words[row] = offset_of(muc_mcu_input(l, node, 1), row, layer->inputs,
-                               x->quantization->zero_points[0], bias, row);
-    muc_mcu_print_words(l, "x_bias", words, rows);
-    for (uint64_t row = 0; row < rows; row++)
-        words[row] = offset_of(muc_mcu_input(l, node, 2), row, layer->hidden,
-                               h->quantization->zero_points[0], bias, rows + row);
-    muc_mcu_print_words(l, "h_bias", words, rows);
-    muc_mcu_print_sigmoid_table(l);
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)count, &words));
+    for (uint64_t row = 0; row < count; row++)
+        words[row] = offset_of(weights, row, input == 1 ? layer->inputs : layer->hidden, zero, bias,
+                               row + (row / rows + input - 1) * rows);
+    muc_mcu_print_words(l, input == 1 ? "x_bias" : "h_bias", words, count);
     return MUC_OK;
 }
 
-muc_status muc_mcu_write_lstm_s8(muc_mcu_lowering *l, const muc_node *node)
+muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const char *function = has_dsp(l) ? "mur_dsp_lstm_s8_run" : "mur_lstm_s8_run";
-    const mur_lstm_s8 layer = lstm_of(l, node);
+    const bool is_gru = node->op == MUC_OP_GRU;
+    const char *function = is_gru ? (has_dsp(l) ? "mur_dsp_gru_s8_run" : "mur_gru_s8_run")
+                                  : (has_dsp(l) ? "mur_dsp_lstm_s8_run" : "mur_lstm_s8_run");
+    const mur_recurrent_s8 layer = layer_of(l, node);
+    const uint64_t rows = (uint64_t)(is_gru ? MUR_GRU : MUR_LSTM) * layer.hidden;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(print_biases(l, node, &layer));
-    print_lstm(l, node, &layer);
-    muc_mcu_print_recurrent_operands(l, node, "mur_lstm_s8_operands");
+    MUC_TRY(print_biases(l, node, 1, &layer, rows,
+                         muc_mcu_input(l, node, 0)->quantization->zero_points[0]));
+    MUC_TRY(print_biases(l, node, 2, &layer, rows,
+                         muc_mcu_output(l, node, 0)->quantization->zero_points[0]));
+    muc_mcu_print_sigmoid_table(l);
+    print_layer(l, node, &layer, is_gru ? MUR_GRU : MUR_LSTM);
+    muc_mcu_print_recurrent_operands(l, node, "mur_recurrent_s8_operands");
     muc_text_add(&l->text, "    %s(&layer, &operands, scratch);\n", function);
-    return muc_mcu_end_function(l, mur_lstm_s8_scratch_bytes(&layer),
-                                (uint64_t)layer.steps * layer.batch * 4 * layer.hidden *
-                                    (layer.inputs + layer.hidden));
+    return muc_mcu_end_function(
+        l, is_gru ? mur_gru_s8_scratch_bytes(&layer) : mur_lstm_s8_scratch_bytes(&layer),
+        (uint64_t)layer.steps * layer.batch * layer.directions * rows *
+            (layer.inputs + layer.hidden));
 }

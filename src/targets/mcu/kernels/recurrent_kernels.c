@@ -12,7 +12,7 @@ bool muc_mcu_takes_recurrent(const muc_mcu_lowering *l, const muc_node *node)
            muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
 }
 
-static mur_recurrent_f32 layer_of(const muc_mcu_lowering *l, const muc_node *node)
+mur_recurrent_f32 muc_mcu_recurrent_layer(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *r = muc_mcu_input(l, node, 2);
     bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
@@ -38,21 +38,25 @@ void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node,
 {
     static const char *const inputs[] = { "x", "w", "r", "bias", "lengths", "h", "c", "peephole" };
     static const char *const outputs[] = { "y", "last_h", "last_c" };
+    /* a gru's state of 16 bits is called as an lstm's */
+    const uint32_t by = node->op == MUC_OP_GRU && muc_mcu_input(l, node, 0)->quantization;
     muc_text *text = &l->text;
 
     muc_text_add(text, "    const %s operands = {\n", type);
     for (uint32_t i = 0; i < node->input_count; i++)
         if (muc_mcu_input(l, node, i) && !(i == 3 && muc_mcu_input(l, node, 0)->quantization))
-            muc_text_add(text, "        .%s = %s,\n", inputs[i], muc_mcu_input_name(i));
+            muc_text_add(text, "        .%s = %s,\n", inputs[i + (i == 5) * by],
+                         muc_mcu_input_name(i));
     for (uint32_t i = 0; i < node->output_count; i++)
-        muc_text_add(text, "        .%s = %s,\n", outputs[i], muc_mcu_output_name(i));
+        muc_text_add(text, "        .%s = %s,\n", outputs[i + (i == 1) * by],
+                     muc_mcu_output_name(i));
     muc_text_add(text, "    };\n\n");
 }
 
 muc_status muc_mcu_write_recurrent(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char function[] = "mur_recurrent_f32_run";
-    const mur_recurrent_f32 layer = layer_of(l, node);
+    const mur_recurrent_f32 layer = muc_mcu_recurrent_layer(l, node);
     muc_text *text = &l->text;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));

@@ -7,6 +7,7 @@
 #ifndef MUC_MCU_NEST_H
 #define MUC_MCU_NEST_H
 
+#include "mur_recurrent.h"
 #include "targets/mcu/steps/step_writer.h"
 
 enum { MUC_MCU_MOST_LOOPS = 16, MUC_MCU_MOST_OPERANDS = 8 };
@@ -106,6 +107,8 @@ void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *w
                          uint64_t count);
 /* The table of mur_sigmoid.h, `sigmoid`. */
 void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l);
+/* What a recurrent layer's shape and attributes say. */
+mur_recurrent_f32 muc_mcu_recurrent_layer(const muc_mcu_lowering *l, const muc_node *node);
 /* "const TYPE operands = { ... };" of a layer of runtime/mur_recurrent.h. */
 void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node, const char *type);
 /* "a", "b", ...; "y", "y1", ... */

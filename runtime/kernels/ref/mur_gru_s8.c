@@ -1,0 +1,10 @@
+/* mur_gru_s8.c - the int8 GRU of mur_recurrent.h in plain C. */
+#include "mur_dot.h"
+#define dot mur_dot_s8
+#include "mur_recurrent_int.h"
+
+void mur_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                    void *scratch)
+{
+    mur_recurrent_int_run(layer, operands, MUR_GRU, scratch);
+}
