@@ -242,7 +242,7 @@ static void a_placeholder_shows_as_its_label(void **state)
     (void)state;
     fixture_stories(&f, &muc_uthinker_defaults);
     CHECK_OK(f.ctx, muc_uthinker_disassemble(f.ctx, f.build->program, &text));
-    assert_non_null(strstr(text.data, "for h:"));
+    assert_non_null(strstr(text.data, "for l:"));
     assert_non_null(strstr(text.data, "off=P"));
     assert_non_null(strstr(text.data, "; LM head"));
     muc_text_free(&text);

@@ -271,6 +271,25 @@ static void check_norm(board *b, const uint32_t *w)
                     k, terms);
 }
 
+/* Whether one token's queries of all kv heads lie in Q, and what is made of them beside each other.
+ */
+static bool is_kept(const board *b)
+{
+    return muc_uthinker_keeps_queries(b->y, b->chip);
+}
+
+/* What begins `before` queries behind a place's begin is of a kv head, and of a token of the call.
+ */
+static uint32_t head_of(const board *b, uint32_t before)
+{
+    return is_kept(b) ? before : b->head;
+}
+
+static uint32_t token_of(const board *b, uint32_t before)
+{
+    return is_kept(b) ? 0 : before;
+}
+
 /* the scores of a step for a tile of queries, once all slabs are added up, as far as each looks */
 static void check_scores(board *b, const uint32_t *w)
 {
@@ -282,8 +301,8 @@ static void check_scores(board *b, const uint32_t *w)
     if (b->slab + 1 < b->y->slabs)
         return;
     for (uint32_t r = 0; r < GET(w, MM, rows); r++) {
-        uint32_t token = b->pos + first_query + r / group, n;
-        uint32_t row = (first_query + r / group) * b->y->heads + b->head * group + r % group;
+        uint32_t query = token_of(b, first_query) + r / group, token = b->pos + query, n;
+        uint32_t row = query * b->y->heads + head_of(b, first_query) * group + r % group;
 
         n = token < first ? 0 : token - first < 63 ? token - first + 1 : 64;
         CHECK(n == 0 || first + n <= last + 1);
@@ -302,22 +321,24 @@ static void check_probabilities(board *b, const uint32_t *w)
         (GET(w, SMAX, oaddr) - b->chip->address[MUC_PLACE_OA] / 4) / (group * hd);
 
     for (uint32_t r = 0; r < GET(w, SMAX, rows); r++) {
-        uint32_t query = first_query + r / group, token = b->pos + query;
-        uint32_t row = query * b->y->heads + b->head * group + r % group;
-        uint32_t first = 64 * b->chunk[query];
+        uint32_t query = token_of(b, first_query) + r / group, token = b->pos + query;
+        uint32_t row = query * b->y->heads + head_of(b, first_query) * group + r % group;
+        uint32_t *chunk = &b->chunk[first_query + r / group], first = 64 * *chunk;
 
         CHECK(token >= first);
         check_slots(b, "layers.%u.attention.weights", out + r * GET(w, SMAX, dpitch), row, first,
                     token - first < 63 ? token - first + 1 : 64, GET(w, SMAX, terms));
-        b->chunk[query] += r % group + 1 == group;
+        *chunk += r % group + 1 == group;
     }
 }
 
 /* every query has seen every step up to its own */
 static void check_steps(board *b)
 {
-    for (uint32_t i = 0; i < b->m; i++)
-        CHECK_EQ(b->chunk[i], (b->pos + i) / 64 + 1);
+    uint32_t count = is_kept(b) ? b->y->kv_heads : b->m;
+
+    for (uint32_t i = 0; i < count; i++)
+        CHECK_EQ(b->chunk[i], (b->pos + token_of(b, i)) / 64 + 1);
     memset(b->chunk, 0, sizeof(b->chunk));
 }
 
@@ -361,30 +382,32 @@ static void check_mm(board *b, const char *stage, const uint32_t *w)
 
 static void check_rope(const board *b, const char *stage, const uint32_t *w)
 {
-    uint32_t hd = b->y->head_width, group = b->y->group;
+    uint32_t columns = muc_uthinker_query_columns(b->y), keys = muc_uthinker_key_columns(b->y);
 
     if (strcmp(stage, "Q") == 0)
-        check_rows(b, "layers.%u.q_rope", GET(w, ROPE, saddr), group * hd, b->head * group * hd,
-                   group * hd);
+        check_rows(b, "layers.%u.q_rope", GET(w, ROPE, saddr), columns, b->head * columns, columns);
     if (strcmp(stage, "K") == 0)
-        check_rows(b, "layers.%u.k_rope", GET(w, ROPE, saddr), hd, b->head * hd, hd);
+        check_rows(b, "layers.%u.k_rope", GET(w, ROPE, saddr), keys, b->head * keys, keys);
 }
 
 static void check_quant(const board *b, const char *stage, const uint32_t *w)
 {
     const uint8_t *out = b->sim.memory.buffer[GET(w, QUANT, dst)] + GET(w, QUANT, daddr);
     uint32_t hd = b->y->head_width, group = b->y->group, k = GET(w, QUANT, k);
+    bool apart = b->y->heads_made > 1 && !is_kept(b); /* a head's queries of all tokens */
     uint32_t from = GET(w, QUANT, saddr) - b->chip->address[MUC_PLACE_KF] / 4;
+    uint32_t query = (GET(w, QUANT, saddr) - b->chip->address[MUC_PLACE_QF] / 4) / hd;
+    uint32_t own = b->y->heads_made * group, first = b->y->heads_made > 1 ? 0 : b->head;
 
     for (uint32_t r = 0; r < GET(w, QUANT, rows); r++) {
         const uint8_t *slots = out + r * GET(w, QUANT, dpitch);
         uint32_t terms = GET(w, QUANT, terms);
 
         if (strcmp(stage, "Q") == 0)
-            check_slots(b, "layers.%u.q_rope", slots, r / group, (b->head * group + r % group) * hd,
-                        k, terms);
+            check_slots(b, "layers.%u.q_rope", slots, apart ? r : r / own,
+                        (apart ? query : first * group + r % own) * hd, k, terms);
         if (strcmp(stage, "K") == 0)
-            check_slots(b, "layers.%u.k_rope", slots, r, b->head * hd + from, k, terms);
+            check_slots(b, "layers.%u.k_rope", slots, r, first * hd + from, k, terms);
         if (strcmp(stage, "O") == 0)
             check_slots(b, "layers.%u.attention", slots, r,
                         b->y->o_parts > 1 ? (b->head - 1) * k : 0, k, terms);
@@ -393,11 +416,12 @@ static void check_quant(const board *b, const char *stage, const uint32_t *w)
 
 static void check_div(board *b, const uint32_t *w)
 {
-    uint32_t columns = b->y->group * b->y->head_width;
+    uint32_t heads = is_kept(b) ? b->y->kv_heads : 1;
+    uint32_t columns = heads * b->y->group * b->y->head_width;
 
     check_rows(b, "layers.%u.attention", GET(w, DIV, daddr), GET(w, DIV, dpitch), b->head * columns,
                columns);
-    b->head++;
+    b->head += heads;
     check_steps(b);
 }
 
@@ -514,7 +538,8 @@ static const random_shape shapes[] = {
 /* the last one's is asked for; the others' are chosen */
 static muc_uthinker_split split_of(size_t shape)
 {
-    static const muc_uthinker_split chosen, asked = { 3, true, true, true };
+    static const muc_uthinker_split chosen,
+        asked = { .ffn_parts = 3, .o_by_head = true, .late = true, .streamed = true };
 
     return shape + 1 == MUC_COUNT(shapes) ? asked : chosen;
 }
@@ -578,7 +603,8 @@ static void every_stage_is_the_golden_models_on_stories260k(void **state)
 /* the parts of region KV that later calls read: whole caches, and the tail's rows so far */
 static void same_state(const board *a, const board *b, uint32_t end)
 {
-    uint32_t row = 4 * a->y->head_width, heads = a->y->layers * a->y->kv_heads;
+    uint32_t row = 4 * muc_uthinker_key_columns(a->y);
+    uint32_t heads = a->y->layers * a->y->kv_heads / a->y->heads_made;
 
     assert_memory_equal(a->kv, b->kv, a->y->v_tail);
     for (uint32_t i = 0; i < heads; i++)

@@ -121,13 +121,22 @@ static void check_norm(board *b, const uint32_t *words)
     b->ropes = b->divisions = b->products = b->columns_done = 0;
 }
 
-/* queries of a kv head's group, then its keys */
+/* Whether one token's queries of all kv heads lie beside each other. */
+static bool is_kept(const board *b)
+{
+    const muc_uthinker_layout *layout = &b->f.build->layout;
+
+    return muc_uthinker_keeps_queries(layout, b->m == 1 ? &layout->decode : &layout->prefill);
+}
+
+/* queries of a kv head's group, or of all, then its keys */
 static void check_rope(board *b, const uint32_t *words)
 {
     const muc_uthinker_layout *layout = &b->f.build->layout;
     bool queries = b->ropes % 2 == 0;
     const record *r = find(b, (b->norms - 1) / 2, queries ? "q_rope" : "k_rope", false);
-    uint32_t columns = (queries ? layout->group : 1) * layout->head_width;
+    uint32_t columns =
+        queries ? muc_uthinker_query_columns(layout) : muc_uthinker_key_columns(layout);
 
     CHECK_EQ(columns, FIELD(ROPE, heads) * FIELD(ROPE, k));
     for (uint32_t i = 0; i < b->m; i++)
@@ -144,6 +153,8 @@ static void check_quant(board *b, const uint32_t *words)
     const muc_uthinker_layout *layout = &b->f.build->layout;
     const uint8_t *out = b->memory.buffer[FIELD(QUANT, dst)] + FIELD(QUANT, daddr);
     uint32_t layer = (b->norms - 1) / 2, kv_head = (b->ropes - 1) / 2;
+    const muc_uthinker_chip *chip = b->m == 1 ? &layout->decode : &layout->prefill;
+    uint32_t query = (FIELD(QUANT, saddr) - chip->address[MUC_PLACE_QF] / 4) / layout->head_width;
     const record *r;
 
     if (FIELD(QUANT, dst) == MUR_I0) {
@@ -153,7 +164,10 @@ static void check_quant(board *b, const uint32_t *words)
                       out + i * FIELD(QUANT, dpitch), FIELD(QUANT, dpitch));
     } else if (FIELD(QUANT, dst) == MUR_I1) {
         r = find(b, layer, "attention", true);
-        for (uint32_t i = 0; i < FIELD(QUANT, rows); i++)
+        for (uint32_t i = 0; i < FIELD(QUANT, rows) && layout->heads_made > 1; i++)
+            check_row(b, r, is_kept(b) ? i : i * layout->heads + query, 0,
+                      out + i * FIELD(QUANT, dpitch), r->row_bytes);
+        for (uint32_t i = 0; i < FIELD(QUANT, rows) && layout->heads_made == 1; i++)
             check_row(b, r,
                       i / layout->group * layout->heads + kv_head * layout->group +
                           i % layout->group,
@@ -166,20 +180,22 @@ static void check_softmax(board *b, const uint32_t *words)
 {
     const muc_uthinker_layout *layout = &b->f.build->layout;
     const record *r = find(b, (b->norms - 1) / 2, "attention.scores", false);
-    uint32_t group = FIELD(SMAX, group), kv_head = (b->ropes - 1) / 2;
+    uint32_t group = FIELD(SMAX, group);
+    uint32_t kv_head = layout->heads_made > 1 ? b->divisions : (b->ropes - 1) / 2;
     const muc_uthinker_chip *chip = b->m == 1 ? &layout->decode : &layout->prefill;
     uint32_t first =
         (FIELD(SMAX, oaddr) - chip->address[MUC_PLACE_OA] / 4) / (group * FIELD(SMAX, k));
 
     CHECK_EQ(FIELD(SMAX, skip), 0);
     for (uint32_t row = 0; row < FIELD(SMAX, rows); row++) {
-        uint32_t i = row / group, token = first + i, count = FIELD(SMAX, valid) + i;
+        uint32_t i = row / group, count = FIELD(SMAX, valid) + i;
+        uint32_t token = is_kept(b) ? 0 : first + i, head = is_kept(b) ? first : kv_head;
 
-        check_row(b, r, token * layout->heads + kv_head * group + row % group,
-                  b->softmaxes[token] * CHUNK * sizeof(float),
+        check_row(b, r, token * layout->heads + head * group + row % group,
+                  b->softmaxes[first + i] * CHUNK * sizeof(float),
                   b->memory.gb + FIELD(SMAX, saddr) + CHUNK * row,
                   (count < CHUNK ? count : CHUNK) * sizeof(float));
-        b->softmaxes[token] += row % group + 1 == group;
+        b->softmaxes[first + i] += row % group + 1 == group;
     }
 }
 
@@ -193,6 +209,7 @@ static void check_division(board *b, const uint32_t *words)
                   b->memory.gb + FIELD(DIV, daddr) + i * FIELD(DIV, dpitch),
                   columns * sizeof(float));
     b->divisions++;
+    memset(b->softmaxes, 0, sizeof(b->softmaxes));
 }
 
 static void check_product(board *b, const uint32_t *words)

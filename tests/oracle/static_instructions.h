@@ -189,6 +189,35 @@ static inline int o_by_head(const compiler *c)
     return c->y->o_parts > 1;
 }
 
+/* Q, K and V of all kv heads are made before the first one's attention */
+static inline int together(const compiler *c)
+{
+    return c->y->options.split.together && !c->y->options.recompute;
+}
+
+/* kv heads whose rows of K and V lie beside each other in KF, VT and the V tail */
+static inline uint32_t heads_beside(const compiler *c)
+{
+    return together(c) ? c->y->kv_heads : 1;
+}
+
+/* words of a row of them, and where the kv head's columns begin */
+static inline uint32_t kv_row(const compiler *c)
+{
+    return heads_beside(c) * c->y->head_width;
+}
+
+static inline uint32_t kv_column(const compiler *c)
+{
+    return together(c) ? c->h * c->y->head_width : 0;
+}
+
+/* heads of queries that lie before the kv head's in Q, ML and OA: one token's are all there */
+static inline uint32_t heads_before(const compiler *c)
+{
+    return together(c) && c->chip->rows == 1 ? c->h * c->y->group : 0;
+}
+
 /* columns of gate and up, and rows of down, in one pass */
 static inline uint32_t pass_width(const compiler *c)
 {
@@ -314,9 +343,10 @@ static inline void rope(compiler *c, uint32_t saddr, uint32_t rows, uint32_t hea
         rope_heads(c, saddr + g * hd, heads * hd, rows, 1, table);
 }
 
-/* to slots of k values, one row after the other; the caller has begun it */
-static inline void quant(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t rows, uint32_t k,
-                         uint32_t dst, uint32_t daddr, uint32_t terms)
+/* to slots of k values, a pitch apart; the caller has begun it */
+static inline void quant_apart(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t rows,
+                               uint32_t k, uint32_t dst, uint32_t daddr, uint32_t terms,
+                               uint32_t dpitch)
 {
     set(c, QUANT_saddr, saddr);
     set(c, QUANT_rows, rows);
@@ -325,8 +355,15 @@ static inline void quant(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t 
     set(c, QUANT_terms, terms);
     set(c, QUANT_k, k);
     set(c, QUANT_spitch, spitch);
-    set(c, QUANT_dpitch, slots(k, terms));
+    set(c, QUANT_dpitch, dpitch);
     emit(c);
+}
+
+/* one row after the other */
+static inline void quant(compiler *c, uint32_t saddr, uint32_t spitch, uint32_t rows, uint32_t k,
+                         uint32_t dst, uint32_t daddr, uint32_t terms)
+{
+    quant_apart(c, saddr, spitch, rows, k, dst, daddr, terms, slots(k, terms));
 }
 
 /* rows of VT from row `first`, to `address` of a half's buffer */
@@ -336,13 +373,13 @@ static inline void qpack(compiler *c, uint32_t first, uint32_t rows, uint32_t ha
     uint32_t hd = c->y->head_width;
 
     begin_acc_half(c, QPACK, half, WAIT_FILLED);
-    set(c, QPACK_saddr, word_at(c, MUC_PLACE_VT) + first * hd);
+    set(c, QPACK_saddr, word_at(c, MUC_PLACE_VT) + first * kv_row(c) + kv_column(c));
     set(c, QPACK_rows, rows);
     set(c, QPACK_daddr, address);
     set(c, QPACK_cols, hd);
     set(c, QPACK_dst, half_buffer(half));
     set(c, QPACK_terms, terms_of(c, c->l)->v);
-    set(c, QPACK_spitch, hd);
+    set(c, QPACK_spitch, kv_row(c));
     emit(c);
 }
 
@@ -377,7 +414,7 @@ static inline uint32_t hidden(const compiler *c, tile t, uint32_t step)
 static inline void smax(compiler *c, tile t, uint32_t skip, uint32_t step, uint32_t keys,
                         uint32_t valid, uint32_t half)
 {
-    uint32_t terms = terms_of(c, c->l)->p, query = t.first * c->y->group;
+    uint32_t terms = terms_of(c, c->l)->p, query = t.first * c->y->group + heads_before(c);
 
     if (c->y->score_cap)
         cap(c, word_at(c, MUC_PLACE_SC), t.tokens * c->y->group, keys, 64, c->y->score_factor,
@@ -405,14 +442,17 @@ static inline void smax(compiler *c, tile t, uint32_t skip, uint32_t step, uint3
 
 static inline void divide(compiler *c)
 {
-    uint32_t hd = c->y->head_width, own = c->y->group * hd;
-    uint32_t columns = o_by_head(c) ? 0 : c->h * own;
+    int all = together(c) && c->chip->rows == 1;
+    uint32_t hd = c->y->head_width, group = all ? c->y->heads : c->y->group, own = group * hd;
+    uint32_t columns = o_by_head(c) || all ? 0 : c->h * own;
 
+    if (all && c->h + 1 < c->y->kv_heads)
+        return;
     begin_acc(c, DIV, 0);
     set(c, DIV_saddr, word_at(c, MUC_PLACE_OA));
-    set(c, DIV_rows, c->m * c->y->group);
+    set(c, DIV_rows, c->m * group);
     set(c, DIV_taddr, word_at(c, MUC_PLACE_ML));
-    set(c, DIV_group, c->y->group);
+    set(c, DIV_group, group);
     set(c, DIV_daddr, word_at(c, MUC_PLACE_AT) + columns);
     set(c, DIV_k, hd);
     set(c, DIV_dpitch, o_by_head(c) ? own : c->y->heads * hd);

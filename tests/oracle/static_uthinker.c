@@ -31,8 +31,9 @@ static uint32_t head_number(const compiler *c)
 
 static stream stream_of(const compiler *c, muc_matrix_kind kind)
 {
-    int by_head = kind == MUC_MATRIX_V || (kind == MUC_MATRIX_O && o_by_head(c)) ||
-                  ((kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K) && !c->y->whole_norms);
+    int by_head =
+        (kind == MUC_MATRIX_V && !together(c)) || (kind == MUC_MATRIX_O && o_by_head(c)) ||
+        ((kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K) && !c->y->whole_norms && !together(c));
     int by_pass = kind == MUC_MATRIX_GATE || kind == MUC_MATRIX_UP || kind == MUC_MATRIX_DOWN;
     int once = kind == MUC_MATRIX_HEAD || kind == MUC_MATRIX_EMBEDDING;
 
@@ -82,6 +83,7 @@ enum after {
     FIRST_V,
     KV,
     FIRST_GROUP,
+    NEXT_GROUP,
     O,
     HEAD,
     GATE,
@@ -95,14 +97,16 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer);
 
 static enum after after_attention(const compiler *c)
 {
-    return o_by_head(c) || c->h + 1 == c->y->kv_heads ? O : HEAD;
+    if (o_by_head(c) || c->h + 1 == c->y->kv_heads)
+        return O;
+    return together(c) ? NEXT_GROUP : HEAD;
 }
 
 /* of what there are several of, each begins with W0, and so does what follows the last one */
 static int begins_with_w0(const compiler *c, enum after what)
 {
     return what == FIRST_V || what == HEAD || what == FIRST_PASS || what == PASS || what == LAYER ||
-           (what == O && !o_by_head(c));
+           (what == O && !o_by_head(c) && !together(c));
 }
 
 /* A stage's last product reads `buffer`. The load of what follows is issued before it, into the
@@ -211,7 +215,8 @@ static uint64_t v_cache_chunk(const compiler *c, uint32_t chunk)
 
 static uint64_t v_tail_row(const compiler *c, uint32_t row)
 {
-    return c->y->v_tail + 4 * (uint64_t)c->y->head_width * (64 * (uint64_t)head_number(c) + row);
+    return c->y->v_tail +
+           4 * (uint64_t)kv_row(c) * (64 * (uint64_t)(together(c) ? c->l : head_number(c)) + row);
 }
 
 static uint64_t x_cache_row(const compiler *c, uint32_t token)
@@ -272,7 +277,7 @@ static void all_columns(compiler *c, muc_matrix_kind kind, muc_uthinker_place pl
 
 static void queries(compiler *c)
 {
-    uint32_t hd = c->y->head_width, width = c->y->group * hd;
+    uint32_t hd = c->y->head_width, heads = c->y->group * heads_beside(c), width = heads * hd;
     uint32_t to = word_at(c, MUC_PLACE_QF);
 
     if (c->y->whole_norms) {
@@ -283,11 +288,26 @@ static void queries(compiler *c)
         x.acc = (uint32_t)has(c, MUC_VECTOR_Q_BIAS);
         bias(c, MUC_VECTOR_Q_BIAS, c->h * width, width, to, c->m, 0, 0);
         stream_mm(c, MUC_MATRIX_Q, x, KV);
-        norm_heads(c, MUC_VECTOR_Q_NORM, to, c->m * c->y->group);
+        norm_heads(c, MUC_VECTOR_Q_NORM, to, c->m * heads);
     }
-    rope(c, to, c->m, c->y->group, angles_in_tb(c));
+    rope(c, to, c->m, heads, angles_in_tb(c));
+    if (together(c) && c->chip->rows > 1) /* each kv head's just before its attention */
+        return;
     begin_acc(c, QUANT, 0);
-    quant(c, to, hd, c->m * c->y->group, hd, MUR_I1, at(c, MUC_PLACE_Q), terms_of(c, c->l)->q);
+    quant(c, to, hd, c->m * heads, hd, MUR_I1, at(c, MUC_PLACE_Q), terms_of(c, c->l)->q);
+}
+
+/* of the queries of all heads those of the kv head */
+static void queries_of_head(compiler *c)
+{
+    uint32_t hd = c->y->head_width, bytes = slots(hd, terms_of(c, c->l)->q);
+
+    for (uint32_t g = 0; g < c->y->group; g++) {
+        begin_acc(c, QUANT, 0);
+        quant_apart(c, word_at(c, MUC_PLACE_QF) + (c->h * c->y->group + g) * hd, c->y->heads * hd,
+                    c->m, hd, MUR_I1, at(c, MUC_PLACE_Q) + g * bytes, terms_of(c, c->l)->q,
+                    c->y->group * bytes);
+    }
 }
 
 static int keys_beside(const compiler *c)
@@ -306,7 +326,7 @@ static void ld_kv(compiler *c, uint32_t i, uint32_t buffer)
 
 static void keys_and_values(compiler *c)
 {
-    uint32_t hd = c->y->head_width, kf = word_at(c, MUC_PLACE_KF);
+    uint32_t hd = kv_row(c), kf = word_at(c, MUC_PLACE_KF);
     uint32_t vt = word_at(c, MUC_PLACE_VT) + c->pos % 64 * hd;
     stream k = stream_of(c, MUC_MATRIX_K), v = stream_of(c, MUC_MATRIX_V);
     product x = times_x(c, vt, hd), y = times_x(c, kf, hd);
@@ -338,7 +358,7 @@ static void keys_and_values(compiler *c)
 
 static void store_tail(compiler *c)
 {
-    uint32_t row = 4 * c->y->head_width, old = c->pos % 64, rows = old + c->m;
+    uint32_t row = 4 * kv_row(c), old = c->pos % 64, rows = old + c->m;
     uint32_t from = rows >= 64 ? 64 : old;
 
     st(c, MUR_GB, at(c, MUC_PLACE_VT) + from * row, MUR_KV, v_tail_row(c, from % 64),
@@ -379,8 +399,8 @@ static void scores(compiler *c, tile t, uint32_t s, uint32_t half, uint32_t addr
     const muc_uthinker_terms *terms = terms_of(c, c->l);
     uint32_t hd = c->y->head_width, w = slab_width(c, s), pitch = slots(hd, terms->q);
     product x = { .src = MUR_I1,
-                  .saddr =
-                      at(c, MUC_PLACE_Q) + t.first * c->y->group * pitch + slots(64 * s, terms->q),
+                  .saddr = at(c, MUC_PLACE_Q) + (t.first * c->y->group + heads_before(c)) * pitch +
+                           slots(64 * s, terms->q),
                   .rows = t.tokens * c->y->group,
                   .k = w,
                   .terms = terms->q,
@@ -405,7 +425,8 @@ static void weigh_values(compiler *c, tile t, uint32_t from, uint32_t tokens, ui
                   .k = k,
                   .terms = terms,
                   .spitch = pitch,
-                  .daddr = word_at(c, MUC_PLACE_OA) + (t.first + from) * group * hd,
+                  .daddr =
+                      word_at(c, MUC_PLACE_OA) + ((t.first + from) * group + heads_before(c)) * hd,
                   .dpitch = hd,
                   .acc = 1 };
 
@@ -466,8 +487,8 @@ static void new_keys(compiler *c, uint32_t buffer)
 
     for (uint32_t s = 0; s < c->y->slabs; s++) {
         begin_acc_half(c, QUANT, 2 * buffer, 0);
-        quant(c, word_at(c, MUC_PLACE_KF) + 64 * s, c->y->head_width, c->m, slab_width(c, s),
-              MUR_W0 + buffer, key_at(c, s, row), terms);
+        quant(c, word_at(c, MUC_PLACE_KF) + kv_column(c) + 64 * s, kv_row(c), c->m,
+              slab_width(c, s), MUR_W0 + buffer, key_at(c, s, row), terms);
     }
     for (uint32_t s = 0; s < c->y->slabs; s++)
         st_half(c, 2 * buffer, key_at(c, s, row), k_cache_row(c, s, c->pos),
@@ -577,7 +598,7 @@ static void last_group(compiler *c, uint32_t group, uint32_t buffer)
         present_step(c, &p, 0);
     }
     finish(c, 2 * buffer + 1, p.packed);
-    if (!o_by_head(c))
+    if (!o_by_head(c) && (!together(c) || c->h + 1 == c->y->kv_heads))
         store_tail(c);
     divide(c);
 }
@@ -589,9 +610,13 @@ static void groups(compiler *c)
     uint32_t a = c->turn, b = 1 - a, count = (c->pos / 64 - first_step(c)) / c->chip->steps;
     int done;
 
-    if (!c->y->whole_norms)
-        norm_heads(c, MUC_VECTOR_K_NORM, word_at(c, MUC_PLACE_KF), c->m);
-    rope(c, word_at(c, MUC_PLACE_KF), c->m, 1, angles_in_tb(c));
+    if (!together(c) || c->h == 0) {
+        if (!c->y->whole_norms)
+            norm_heads(c, MUC_VECTOR_K_NORM, word_at(c, MUC_PLACE_KF), c->m * heads_beside(c));
+        rope(c, word_at(c, MUC_PLACE_KF), c->m, heads_beside(c), angles_in_tb(c));
+    }
+    if (together(c) && c->chip->rows > 1)
+        queries_of_head(c);
     for (uint32_t g = 0; g < count / 2 * 2; g++) {
         ld_group(c, g + 1, g % 2 ? a : b);
         whole_steps(c, g, c->chip->steps, g % 2 ? b : a);
@@ -690,6 +715,11 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer)
         ld_kv(c, 0, buffer);
     if (what == FIRST_GROUP)
         ld_group(c, 0, buffer);
+    if (what == NEXT_GROUP) {
+        c->h++;
+        ld_group(c, 0, buffer);
+        c->h--;
+    }
     if (what == O)
         ld_chunk(c, &o, 0, 2 * buffer);
     if (what == DOWN)
@@ -714,7 +744,7 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer)
     } else if (what == HEAD || (what == LAYER && c->l + 1 < c->y->layers)) {
         uint32_t layer = own_layer(c, what == HEAD ? c->l : c->l + 1);
         uint32_t head = layer * c->y->kv_heads + (what == HEAD ? c->h + 1 : 0);
-        stream q = stream_number(c, MUC_MATRIX_Q, c->y->whole_norms ? layer : head);
+        stream q = stream_number(c, MUC_MATRIX_Q, c->y->whole_norms || together(c) ? layer : head);
 
         ld_chunk(c, &q, 0, 2 * buffer);
     }
@@ -830,10 +860,11 @@ static void output(compiler *c, enum after what)
 
 static void attention(compiler *c)
 {
-    queries(c);
-    ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0),
-       c->pos % 64 * 4 * c->y->head_width);
-    keys_and_values(c);
+    if (!together(c) || c->h == 0) {
+        queries(c);
+        ld(c, MUR_GB, at(c, MUC_PLACE_VT), MUR_KV, v_tail_row(c, 0), c->pos % 64 * 4 * kv_row(c));
+        keys_and_values(c);
+    }
     if (c->y->options.recompute)
         attention_again(c);
     else

@@ -262,6 +262,11 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     if (status == MUC_OK)
         status = each_split(ctx, model, machine, try_split, &c);
     other = c.split;
+    other.o_by_head = false;
+    other.together = true;
+    if (status == MUC_OK && muc_uthinker_can_split(model, machine, other))
+        status = try_split(ctx, &c, other);
+    other = c.split;
     other.late = true;
     if (status == MUC_OK)
         status = try_split(ctx, &c, other);

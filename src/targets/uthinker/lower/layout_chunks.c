@@ -192,7 +192,8 @@ static void add_chunk(muc_uthinker_layout *layout, muc_matrix_kind kind)
 }
 
 /* The loads of a kv head, with the one of a group, of a pass, and of what follows the heads in a
- * layer are to be an even number each, so that the next begin with the buffer that is free. */
+ * layer are to be an even number each, so that the next begin with the buffer that is free. What is
+ * made for all kv heads at once, and their groups, count as what follows. */
 static void even_chunks(muc_uthinker_layout *layout)
 {
     const muc_uthinker_matrix *matrix = layout->matrix;
@@ -205,7 +206,9 @@ static void even_chunks(muc_uthinker_layout *layout)
         rest = o;
     if (layout->whole_norms && (q + matrix[MUC_MATRIX_K].chunks) % 2 != 0)
         add_chunk(layout, MUC_MATRIX_K);
-    if ((layout->whole_norms ? head : q + head) % 2 != 0)
+    if (layout->heads_made > 1)
+        rest += q + head - 1 + layout->heads_made;
+    else if ((layout->whole_norms ? head : q + head) % 2 != 0)
         add_chunk(layout, layout->whole_norms ? MUC_MATRIX_V : MUC_MATRIX_Q);
     if (layout->ffn_parts > 1 && rest % 2 != 0)
         add_chunk(layout, MUC_MATRIX_O);
@@ -218,8 +221,9 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++) {
         muc_matrix_kind kind = (muc_matrix_kind)i;
         muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
-        bool by_head = kind == MUC_MATRIX_V ||
-                       (!model->whole_norms && (kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K));
+        bool by_head = layout->heads_made == 1 &&
+                       (kind == MUC_MATRIX_V ||
+                        (!model->whole_norms && (kind == MUC_MATRIX_Q || kind == MUC_MATRIX_K)));
 
         layout->matrix[kind].k = shape.k;
         layout->matrix[kind].streams = by_head        ? model->kv_heads
@@ -233,14 +237,14 @@ static void measure_matrices(const muc_uthinker_model *model, muc_uthinker_layou
 /* a kv head's columns are loaded by themselves, so they begin with a tile */
 static muc_status check_streams(muc_context *ctx, const muc_uthinker_layout *layout)
 {
-    uint32_t n = layout->matrix[MUC_MATRIX_V].n, tile = layout->machine.tile_n;
+    uint32_t hd = layout->head_width, tile = layout->machine.tile_n;
 
-    if (layout->kv_heads == 1 || n % tile == 0)
+    if (layout->kv_heads == 1 || hd % tile == 0)
         return MUC_OK;
     return muc_fail(ctx, MUC_UNSUPPORTED, layout->source, MUC_NO_OFFSET,
                     "heads of %u columns do not begin with tiles of %u; the machine (--machine "
                     "FILE) must have a tile_n that divides them",
-                    n, tile);
+                    hd, tile);
 }
 
 muc_status muc_layout_choose_chunks(muc_context *ctx, const muc_uthinker_model *model,

@@ -136,6 +136,18 @@ static muc_expr value_address(lowering *lo, uint32_t half, muc_expr step)
     return add_num(lo, times(lo, step, value_bytes(lo)), half_address(lo, half));
 }
 
+/* queries of other kv heads that are kept before those of the one at hand */
+static uint32_t kept_queries(const lowering *lo)
+{
+    return muc_uthinker_keeps_queries(lo->y, lo->chip) ? lo->made_head * lo->y->group : 0;
+}
+
+/* whether it is the last of those that are made at once */
+static bool is_last_made(const lowering *lo)
+{
+    return lo->made_head + 1 == lo->y->heads_made;
+}
+
 /* QK of slab s: a tile's queries with n tokens whose keys lie at addr, to GB.SC */
 static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t half,
                          muc_expr addr, muc_expr n)
@@ -147,7 +159,7 @@ static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t
 
     lo->stage = "QK";
     q.addr = add_num(lo, add(lo, q.addr, times(lo, t->first, q.pitch * lo->y->group)),
-                     slots(lo->y->machine.tile_k * s, terms->q));
+                     kept_queries(lo) * q.pitch + slots(lo->y->machine.tile_k * s, terms->q));
     q.k = num(lo, w);
     muc_schedule_mm(lo, &q, &right, MUC_PLACE_SC, num(lo, word(lo, MUC_PLACE_SC)),
                     num(lo, lo->tokens), num(lo, s > 0));
@@ -157,7 +169,8 @@ static void lower_scores(lowering *lo, const query_tile *t, uint32_t s, uint32_t
 static muc_expr query_word(lowering *lo, const query_tile *t, muc_uthinker_place place,
                            uint64_t width)
 {
-    return add_num(lo, times(lo, t->first, width * lo->y->group), word(lo, place));
+    return add_num(lo, times(lo, t->first, width * lo->y->group),
+                   word(lo, place) + kept_queries(lo) * width);
 }
 
 /* to: where P lies; keys: scores of a row; valid: keys that the tile's first token sees, each later
@@ -255,12 +268,14 @@ static void lower_step(lowering *lo, const query_tile *t, uint32_t buffer, muc_e
 
 static uint64_t value_row(const lowering *lo)
 {
-    return 4 * (uint64_t)lo->y->head_width;
+    return 4 * (uint64_t)muc_uthinker_key_columns(lo->y);
 }
 
 static muc_expr value_tail(lowering *lo)
 {
-    return add_num(lo, times(lo, lo->stream, lo->tokens * value_row(lo)), lo->y->v_tail);
+    muc_expr number = lo->y->heads_made > 1 ? lo->l : lo->stream;
+
+    return add_num(lo, times(lo, number, lo->tokens * value_row(lo)), lo->y->v_tail);
 }
 
 void muc_schedule_load_values(lowering *lo)
@@ -453,15 +468,18 @@ static void finish_values(lowering *lo, uint32_t half, muc_expr addr)
 
 static void divide(lowering *lo)
 {
-    uint32_t hd = lo->y->head_width, group = lo->y->group;
+    bool kept = muc_uthinker_keeps_queries(lo->y, lo->chip);
+    uint32_t hd = lo->y->head_width, group = kept ? lo->y->heads : lo->y->group;
     bool apart = lo->y->o_parts > 1; /* a head's result lies by itself */
 
+    if (kept && !is_last_made(lo))
+        return;
     lo->stage = "PV";
     EMIT(lo, DIV, NO_HALF, FIELD(DIV, saddr, num(lo, word(lo, MUC_PLACE_OA))),
-         FIELD(DIV, rows, lo->mG), FIELD(DIV, taddr, num(lo, word(lo, MUC_PLACE_ML))),
-         FIELD(DIV, group, num(lo, group)),
+         FIELD(DIV, rows, times(lo, lo->m, group)),
+         FIELD(DIV, taddr, num(lo, word(lo, MUC_PLACE_ML))), FIELD(DIV, group, num(lo, group)),
          FIELD(DIV, daddr,
-               add_num(lo, times(lo, lo->h, apart ? 0 : (uint64_t)group * hd),
+               add_num(lo, times(lo, lo->h, apart || kept ? 0 : (uint64_t)group * hd),
                        word(lo, MUC_PLACE_AT))),
          FIELD(DIV, k, num(lo, hd)),
          FIELD(DIV, dpitch, num(lo, (uint64_t)(apart ? group : lo->y->heads) * hd)));
@@ -571,7 +589,7 @@ static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)
         muc_ir_end_for(&lo->ir);
     }
     finish_values(lo, half + 1, packed);
-    if (lo->y->o_parts == 1)
+    if (lo->y->o_parts == 1 && is_last_made(lo))
         muc_schedule_store_values(lo);
     divide(lo);
 }
@@ -585,8 +603,13 @@ void muc_lower_attention(lowering *lo, const next_stage *next)
 
     muc_schedule_begin_stage(lo);
     lo->stage = "K";
-    muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KF, lo->m);
-    muc_schedule_rope(lo, MUC_PLACE_KF, muc_schedule_angles(lo), lo->m, 1);
+    if (lo->made_head == 0) {
+        muc_schedule_norm_heads(lo, MUC_VECTOR_K_NORM, MUC_PLACE_KF,
+                                times(lo, lo->m, lo->y->heads_made));
+        muc_schedule_rope(lo, MUC_PLACE_KF, muc_schedule_angles(lo), lo->m, lo->y->heads_made);
+    }
+    if (lo->y->heads_made > 1 && lo->chip->rows > 1)
+        muc_schedule_quant_queries(lo);
     if (muc_schedule_begin_for(lo, "groups", muc_expr_div(lo->pool, groups, 2), &pair)) {
         muc_expr even = times(lo, pair, 2);
 

@@ -45,7 +45,7 @@ static void q_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 
     lo->stage = "Q";
     project_x(lo, MUC_MATRIX_Q, chunk, &right, MUC_PLACE_QF, num(lo, 0),
-              (uint64_t)lo->y->group * lo->y->head_width, MUC_VECTOR_Q_BIAS);
+              muc_uthinker_query_columns(lo->y), MUC_VECTOR_Q_BIAS);
 }
 
 /* whether a kv head's keys are made beside its values */
@@ -72,15 +72,16 @@ static void load_kv(lowering *lo, numbered chunk, uint32_t buffer)
 
 static void kv_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
 {
-    uint32_t hd = lo->y->head_width;
+    uint32_t columns = muc_uthinker_key_columns(lo->y);
     right_operand k = muc_schedule_chunk_in(lo, MUC_MATRIX_K, 2 * buffer, last);
     right_operand v = muc_schedule_chunk_in(lo, MUC_MATRIX_V, half_of_values(lo, buffer), last);
 
     lo->stage = "K";
     if (has_keys_beside(lo))
-        project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), hd, MUC_VECTOR_K_BIAS);
+        project_x(lo, MUC_MATRIX_K, chunk, &k, MUC_PLACE_KF, num(lo, 0), columns,
+                  MUC_VECTOR_K_BIAS);
     lo->stage = "V";
-    project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, hd, MUC_VECTOR_V_BIAS);
+    project_x(lo, MUC_MATRIX_V, chunk, &v, MUC_PLACE_VT, lo->in, columns, MUC_VECTOR_V_BIAS);
 }
 
 static void load_first_kv(lowering *lo, uint32_t buffer)
@@ -99,7 +100,8 @@ static void take_heads(lowering *lo, muc_uthinker_place from, uint32_t count, ui
                        columns, MUC_UTHINKER_ONE, false, 0);
 }
 
-/* the bias of the kv head at hand, `count` heads of it, to rows of a place from row `first` on */
+/* the bias of the kv head at hand, or of all, `count` heads of it, to rows of a place from row
+ * `first` on */
 static void start_head(lowering *lo, muc_vector_kind bias, uint32_t count, muc_uthinker_place to,
                        muc_expr first)
 {
@@ -112,19 +114,21 @@ static void lower_q(lowering *lo)
 {
     const chunk_stream q = { "q_pair", lo->y->matrix[MUC_MATRIX_Q].chunks, load_q,
                              q_body,   { load_first_kv, ANY_BUFFER },      false };
-    uint32_t hd = lo->y->head_width;
+    uint32_t hd = lo->y->head_width, heads = lo->y->heads_made * lo->y->group;
 
     lo->stage = "Q";
     if (lo->y->whole_norms) {
         take_heads(lo, MUC_PLACE_QA, lo->y->group, lo->y->heads, MUC_PLACE_QF);
     } else {
-        start_head(lo, MUC_VECTOR_Q_BIAS, lo->y->group, MUC_PLACE_QF, num(lo, 0));
+        start_head(lo, MUC_VECTOR_Q_BIAS, heads, MUC_PLACE_QF, num(lo, 0));
         muc_schedule_stream(lo, &q);
     }
     lo->stage = "Q";
-    muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, lo->mG);
-    muc_schedule_rope(lo, MUC_PLACE_QF, muc_schedule_angles(lo), lo->m, lo->y->group);
-    muc_schedule_quant(lo, MUC_PLACE_QF, lo->mG, hd, hd, MUC_PLACE_Q, lo->terms->q, 0);
+    muc_schedule_norm_heads(lo, MUC_VECTOR_Q_NORM, MUC_PLACE_QF, times(lo, lo->m, heads));
+    muc_schedule_rope(lo, MUC_PLACE_QF, muc_schedule_angles(lo), lo->m, heads);
+    if (lo->y->heads_made == 1 || muc_uthinker_keeps_queries(lo->y, lo->chip))
+        muc_schedule_quant(lo, MUC_PLACE_QF, times(lo, lo->m, heads), hd, hd, MUC_PLACE_Q,
+                           lo->terms->q, 0);
 }
 
 static void lower_kv(lowering *lo)
@@ -139,11 +143,11 @@ static void lower_kv(lowering *lo)
 
     lo->stage = "K";
     if (has_keys_beside(lo))
-        start_head(lo, MUC_VECTOR_K_BIAS, 1, MUC_PLACE_KF, num(lo, 0));
+        start_head(lo, MUC_VECTOR_K_BIAS, lo->y->heads_made, MUC_PLACE_KF, num(lo, 0));
     else if (lo->y->whole_norms)
         take_heads(lo, MUC_PLACE_KA, 1, lo->y->kv_heads, MUC_PLACE_KF);
     lo->stage = "V";
-    start_head(lo, MUC_VECTOR_V_BIAS, 1, MUC_PLACE_VT, lo->in);
+    start_head(lo, MUC_VECTOR_V_BIAS, lo->y->heads_made, MUC_PLACE_VT, lo->in);
     muc_schedule_stream(lo, &kv);
 }
 
@@ -566,23 +570,66 @@ static void lower_o(lowering *lo)
     muc_schedule_stream(lo, &o);
 }
 
+/* the kv head at hand, whose number is lo->h */
+static void begin_head(lowering *lo)
+{
+    lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
+    lo->run_stream = add(lo, times(lo, lo->run_l, lo->y->kv_heads), lo->h);
+    lo->head = add(lo, times(lo, lo->own, lo->y->kv_heads), lo->h);
+}
+
+static void lower_projections(lowering *lo)
+{
+    lower_q(lo);
+    muc_schedule_load_values(lo);
+    lower_kv(lo);
+}
+
 static void lower_head_of_attention(lowering *lo)
 {
     bool by_head = lo->y->o_parts > 1;
     const next_stage next = { by_head ? load_first_o : load_after_head, by_head ? ANY_BUFFER : 0 };
 
-    lo->stream = add(lo, times(lo, lo->l, lo->y->kv_heads), lo->h);
-    lo->run_stream = add(lo, times(lo, lo->run_l, lo->y->kv_heads), lo->h);
-    lo->head = add(lo, times(lo, lo->own, lo->y->kv_heads), lo->h);
-    lower_q(lo);
-    muc_schedule_load_values(lo);
-    lower_kv(lo);
+    begin_head(lo);
+    lower_projections(lo);
     if (lo->y->options.recompute)
         muc_lower_recomputed_attention(lo, &next);
     else
         muc_lower_attention(lo, &next);
     if (by_head)
         lower_o(lo);
+}
+
+/* group 0 of the next of the kv heads that are made at once */
+static void load_next_group(lowering *lo, uint32_t buffer)
+{
+    muc_expr here = lo->h;
+
+    lo->h = add_num(lo, here, 1);
+    begin_head(lo);
+    muc_schedule_load_first_group(lo, buffer);
+    lo->h = here;
+    begin_head(lo);
+}
+
+/* Q, K and V of all kv heads, then the attention of each */
+static void lower_heads_together(lowering *lo)
+{
+    uint32_t count = lo->y->heads_made;
+
+    for (lo->made_head = 0; lo->made_head < count; lo->made_head++) {
+        bool last = lo->made_head + 1 == count;
+        const next_stage next = { last ? load_first_o : load_next_group, ANY_BUFFER };
+
+        lo->h = num(lo, lo->made_head);
+        begin_head(lo);
+        if (lo->made_head == 0)
+            lower_projections(lo);
+        muc_lower_attention(lo, &next);
+        if (!last)
+            muc_schedule_begin_stage(lo);
+    }
+    lo->made_head = 0;
 }
 
 /* passes, each over as many columns of gate and up and rows of down; loops begin with W0 */
@@ -638,7 +685,9 @@ static void lower_layer(lowering *lo)
     start_residual(lo, MUC_MATRIX_O);
     if (y->whole_norms)
         lower_whole_norms(lo);
-    if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
+    if (y->heads_made > 1) {
+        lower_heads_together(lo);
+    } else if (muc_schedule_begin_for(lo, "h", num(lo, y->kv_heads), &lo->h)) {
         lower_head_of_attention(lo);
         muc_schedule_end_round(lo);
     }

@@ -199,7 +199,7 @@ void muc_schedule_rope(lowering *lo, muc_uthinker_place place, muc_expr table, m
     uint32_t hd = lo->y->head_width, turned = lo->y->rotary, apart = turned < hd ? heads : 1;
     muc_expr g = num(lo, 0);
 
-    if (!muc_schedule_begin_for(lo, "g", num(lo, apart), &g))
+    if (!muc_schedule_begin_for(lo, place == MUC_PLACE_QF ? "g" : "key", num(lo, apart), &g))
         return;
     EMIT(lo, ROPE, NO_HALF, FIELD(ROPE, saddr, add_num(lo, times(lo, g, hd), word(lo, place))),
          FIELD(ROPE, rows, rows), FIELD(ROPE, taddr, table),
@@ -218,26 +218,49 @@ void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, ui
          FIELD(QUANT, spitch, num(lo, spitch)), FIELD(QUANT, dpitch, num(lo, slots(k, terms))));
 }
 
+void muc_schedule_quant_queries(lowering *lo)
+{
+    uint32_t hd = lo->y->head_width, group = lo->y->group,
+             pitch = muc_uthinker_query_columns(lo->y);
+    uint64_t from = word(lo, MUC_PLACE_QF) + lo->made_head * group * hd;
+    uint64_t bytes = slots(hd, lo->terms->q);
+    muc_expr g;
+
+    lo->stage = "Q";
+    if (!muc_schedule_begin_for(lo, "query", num(lo, group), &g))
+        return;
+    EMIT(lo, QUANT, NO_HALF, FIELD(QUANT, saddr, add_num(lo, times(lo, g, hd), from)),
+         FIELD(QUANT, rows, lo->m),
+         FIELD(QUANT, daddr, add_num(lo, times(lo, g, bytes), lo->chip->address[MUC_PLACE_Q])),
+         FIELD(QUANT, dst, num(lo, muc_uthinker_place_buffer(lo->chip, MUC_PLACE_Q))),
+         FIELD(QUANT, terms, num(lo, lo->terms->q)), FIELD(QUANT, k, num(lo, hd)),
+         FIELD(QUANT, spitch, num(lo, pitch)), FIELD(QUANT, dpitch, num(lo, group * bytes)));
+    muc_ir_end_for(&lo->ir);
+}
+
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
                              uint32_t half, muc_expr addr)
 {
     uint32_t w = muc_uthinker_slab(lo->y, s), terms = lo->terms->k;
+    uint32_t column = lo->made_head * lo->y->head_width + lo->y->machine.tile_k * s;
 
-    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + lo->y->machine.tile_k * s)),
+    EMIT(lo, QUANT, half, FIELD(QUANT, saddr, num(lo, word(lo, from) + column)),
          FIELD(QUANT, rows, rows), FIELD(QUANT, daddr, addr),
          FIELD(QUANT, dst, half_buffer(lo, half)), FIELD(QUANT, terms, num(lo, terms)),
-         FIELD(QUANT, k, num(lo, w)), FIELD(QUANT, spitch, num(lo, lo->y->head_width)),
+         FIELD(QUANT, k, num(lo, w)),
+         FIELD(QUANT, spitch, num(lo, muc_uthinker_key_columns(lo->y))),
          FIELD(QUANT, dpitch, num(lo, slots(w, terms))));
 }
 
 void muc_schedule_pack_values(lowering *lo, muc_expr first, muc_expr rows, uint32_t half,
                               muc_expr addr)
 {
-    uint32_t hd = lo->y->head_width;
+    uint32_t hd = lo->y->head_width, pitch = muc_uthinker_key_columns(lo->y);
+    uint64_t column = word(lo, MUC_PLACE_VT) + lo->made_head * hd;
 
     EMIT(lo, QPACK, half | READS_SHARED,
-         FIELD(QPACK, saddr, add_num(lo, times(lo, first, hd), word(lo, MUC_PLACE_VT))),
+         FIELD(QPACK, saddr, add_num(lo, times(lo, first, pitch), column)),
          FIELD(QPACK, rows, rows), FIELD(QPACK, daddr, addr), FIELD(QPACK, cols, num(lo, hd)),
          FIELD(QPACK, dst, half_buffer(lo, half)), FIELD(QPACK, terms, num(lo, lo->terms->v)),
-         FIELD(QPACK, spitch, num(lo, hd)));
+         FIELD(QPACK, spitch, num(lo, pitch)));
 }

@@ -40,6 +40,7 @@ typedef struct lowering {
     muc_expr run_l, run_stream; /* l and l KV + h, counted from there */
     muc_expr own;               /* the layer among those with weights of their own */
     muc_expr head;              /* own KV + h: of weights */
+    uint32_t made_head;         /* the kv head's number among those that are made at once */
     muc_expr pass;   /* the feed-forward part's: own ffn_parts + its number in the layer */
     uint32_t buffer; /* 0 or 1: the W buffer with the first chunk of the stage at hand */
     /* where stages are unrotated: the load that the stage at hand is to begin with, or NULL */
@@ -202,6 +203,9 @@ muc_expr muc_schedule_angles(lowering *lo);
  * filled the place */
 void muc_schedule_quant(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t k,
                         uint64_t spitch, muc_uthinker_place to, uint32_t terms, uint32_t shared);
+/* The kv head's queries, of those that are made at once, from QF to Q: for each of its heads the
+ * rows of all tokens. */
+void muc_schedule_quant_queries(lowering *lo);
 /* slab s of keys to addr of a half's buffer */
 void muc_schedule_quant_keys(lowering *lo, muc_uthinker_place from, muc_expr rows, uint32_t s,
                              uint32_t half, muc_expr addr);

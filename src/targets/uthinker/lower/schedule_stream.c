@@ -13,9 +13,9 @@ static muc_expr stream_of(lowering *lo, muc_matrix_kind kind)
         return num(lo, 0);
     case MUC_MATRIX_Q:
     case MUC_MATRIX_K:
-        return lo->y->whole_norms ? lo->own : lo->head;
+        return lo->y->whole_norms || lo->y->heads_made > 1 ? lo->own : lo->head;
     case MUC_MATRIX_V:
-        return lo->head;
+        return lo->y->heads_made > 1 ? lo->own : lo->head;
     case MUC_MATRIX_GATE:
     case MUC_MATRIX_UP:
     case MUC_MATRIX_DOWN:

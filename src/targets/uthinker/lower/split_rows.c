@@ -6,12 +6,21 @@
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/lower/layout_parts.h"
 
+enum {
+    MOST_HEADS_TOGETHER = 8, /* kv heads: each is written out */
+    MOST_QUERY_HEADS = 255   /* in a group of DIV */
+};
+
 bool muc_uthinker_can_split(const muc_uthinker_model *model, const muc_uthinker_machine *machine,
                             muc_uthinker_split split)
 {
     uint32_t queries = model->heads * model->head_width, k = machine->tile_k;
 
     if (split.o_by_head && (model->kv_heads == 1 || queries % (model->kv_heads * k) != 0))
+        return false;
+    if (split.together &&
+        (split.o_by_head || model->whole_norms || model->kv_heads == 1 ||
+         model->kv_heads > MOST_HEADS_TOGETHER || model->heads > MOST_QUERY_HEADS))
         return false;
     return split.ffn_parts == 1 || model->ffn_width % (split.ffn_parts * k) == 0;
 }

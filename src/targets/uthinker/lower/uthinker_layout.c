@@ -47,6 +47,8 @@ static uint32_t last_step(const muc_uthinker_layout *layout, uint32_t place)
 {
     bool later = place == MUC_PLACE_X || place == MUC_PLACE_OA || place == MUC_PLACE_VT;
 
+    if (place == MUC_PLACE_QF && layout->heads_made > 1)
+        return MUC_STEP_ATTENTION;
     return later && layout->o_parts > 1 ? MUC_STEP_O : places[place].last;
 }
 
@@ -76,6 +78,21 @@ uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, const muc_uth
     return bytes;
 }
 
+uint32_t muc_uthinker_query_columns(const muc_uthinker_layout *layout)
+{
+    return layout->heads_made * layout->group * layout->head_width;
+}
+
+uint32_t muc_uthinker_key_columns(const muc_uthinker_layout *layout)
+{
+    return layout->heads_made * layout->head_width;
+}
+
+bool muc_uthinker_keeps_queries(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip)
+{
+    return layout->heads_made > 1 && chip->rows == 1;
+}
+
 bool muc_uthinker_adds_apart(const muc_uthinker_layout *layout)
 {
     return layout->vector_elements[MUC_VECTOR_O_NORM] != 0 ||
@@ -92,7 +109,9 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     const muc_uthinker_terms *terms = &layout->options.terms;
     bool recompute = layout->options.recompute;
     uint64_t rows = chip->rows, d = layout->width, hd = layout->head_width;
-    uint64_t queries = product(rows, layout->group), tile = product(chip->tile, layout->group);
+    uint32_t kept = muc_uthinker_keeps_queries(layout, chip) ? layout->heads_made : 1;
+    uint64_t queries = product(rows, kept * layout->group),
+             tile = product(chip->tile, layout->group);
     uint64_t turned = 4 * (uint64_t)layout->rotary;
     uint32_t all_heads = layout->heads * layout->head_width;
 
@@ -127,7 +146,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_KA:
         return layout->whole_norms ? product(rows, product(layout->kv_heads, 4 * hd)) : 0;
     case MUC_PLACE_KF:
-        return product(rows, 4 * hd);
+        return product(rows, product(4, muc_uthinker_key_columns(layout)));
     case MUC_PLACE_GN:
         return 4 * d;
     case MUC_PLACE_OT:
@@ -135,10 +154,11 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_EX:
         return 4 * (uint64_t)layout->row_elements;
     case MUC_PLACE_QF:
+        return product(rows, product(4, muc_uthinker_query_columns(layout)));
     case MUC_PLACE_OA:
         return product(queries, 4 * hd);
     case MUC_PLACE_VT:
-        return product(chip->value_rows, 4 * hd);
+        return product(chip->value_rows, product(4, muc_uthinker_key_columns(layout)));
     case MUC_PLACE_SC:
         return product(tile, 4 * layout->machine.tokens);
     case MUC_PLACE_ML:
@@ -197,7 +217,7 @@ static uint64_t bytes_behind(const muc_uthinker_layout *layout, const muc_uthink
     bool tiled = place == MUC_PLACE_Q || place == MUC_PLACE_OA || place == MUC_PLACE_ML;
 
     if (values)
-        return product(2 * MUR_BLOCK_ELEMS - 1, 4 * (uint64_t)layout->head_width);
+        return product(2 * MUR_BLOCK_ELEMS - 1, product(4, muc_uthinker_key_columns(layout)));
     return tiled ? place_bytes(layout, chip, (muc_uthinker_place)place) / chip->rows *
                        (chip->tile - 1)
                  : 0;
@@ -545,6 +565,7 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
 {
     uint64_t streams = product(layout->layers, layout->kv_heads), end, reach;
     uint64_t rows = layout->options.rows, hd = layout->head_width;
+    uint64_t value_row = product(4, muc_uthinker_key_columns(layout));
     muc_uthinker_caches bytes;
     region_part parts[] = {
         { &layout->k_cache, 0, 1 },
@@ -559,7 +580,7 @@ static muc_status lay_out_kv(muc_context *ctx, muc_uthinker_layout *layout)
     parts[1].bytes = bytes.v;
     parts[3].bytes = bytes.x;
     MUC_TRY(lay_out_region(ctx, layout, "KV", parts, MUC_COUNT(parts), &end));
-    reach = layout->v_tail + parts[2].bytes + (rows - 1) * 4 * hd;
+    reach = layout->v_tail + parts[2].bytes + product(rows - 1, value_row);
     reach = larger(reach, muc_layout_reach_of_caches(layout));
     return finish_region(ctx, layout, "KV", end, reach, &layout->kv_bytes);
 }
@@ -651,6 +672,7 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .tied = model->tied,
         .ffn_parts = model->ffn_parts,
         .o_parts = model->o_parts,
+        .heads_made = options->split.together && !options->recompute ? model->kv_heads : 1,
         .group = model->heads / model->kv_heads,
         .slabs = (model->head_width + machine->tile_k - 1) / machine->tile_k,
         .epsilon = muc_f32_bits(model->epsilon),

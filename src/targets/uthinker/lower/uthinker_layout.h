@@ -44,7 +44,7 @@ typedef enum muc_uthinker_step {
     ROW(XC, I0, ATTENTION, ATTENTION, "[tokens][d], a chunk of X (recompute only)") \
     ROW(A, I0, O, O, "[rows][H hd], or [rows][G hd], attention's result") \
     ROW(H, I0, FFN, DOWN, "[rows][F / passes]") \
-    ROW(Q, I1, Q, ATTENTION, "[rows G][hd]") \
+    ROW(Q, I1, Q, ATTENTION, "[rows G][hd], [M G][hd] if rows is 1, as are ML and OA") \
     ROW(P, I1, ATTENTION, ATTENTION, "[tile G][tokens], probabilities") \
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
@@ -54,12 +54,11 @@ typedef enum muc_uthinker_step {
     ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
     ROW(QA, GB, Q, ATTENTION, "[rows][H hd], Q of all heads, if they are normalised together") \
     ROW(KA, GB, Q, ATTENTION, "[rows][KV hd], K of all heads, likewise") \
-    ROW(QF, GB, Q, Q, "[rows][G hd]") \
-    ROW(KF, GB, K, ATTENTION, "[rows][hd]") \
+    ROW(QF, GB, Q, Q, "[rows][M G hd], M kv heads being made at once; to ATTENTION if all are") \
+    ROW(KF, GB, K, ATTENTION, "[rows][M hd]") \
     ROW(VT, GB, Q, ATTENTION, \
-        "[tokens + rows][hd] ([tokens][hd] if rows is 1), values of unfinished chunks; to O if " \
-        "it " \
-        "goes by head") \
+        "[tokens + rows][M hd] ([tokens][M hd] if rows is 1), values of unfinished chunks; to O " \
+        "if it goes by head") \
     ROW(SC, GB, ATTENTION, ATTENTION, "[tile G][tokens], scores") \
     ROW(ML, GB, ATTENTION, ATTENTION, "[rows G][2], state of the softmax") \
     ROW(OA, GB, ATTENTION, ATTENTION, "[rows G][hd]; to O if it goes by head") \
@@ -112,6 +111,7 @@ typedef struct muc_uthinker_layout {
     uint32_t own_layers; /* the model's */
     bool tied;
     uint32_t ffn_parts, o_parts;         /* the model's */
+    uint32_t heads_made;                 /* kv heads whose Q, K and V are made at once: 1, or all */
     uint32_t group;                      /* heads / kv_heads */
     uint32_t slabs;                      /* of tile_k elements in a head, the last may have fewer */
     bool gelu, input_norms, whole_norms; /* the model's */
@@ -148,6 +148,12 @@ uint32_t muc_uthinker_key_bytes(const muc_uthinker_layout *layout, const muc_uth
 uint32_t muc_uthinker_slab(const muc_uthinker_layout *layout, uint32_t s);
 
 const muc_uthinker_terms *muc_uthinker_terms_of(const muc_uthinker_layout *layout, uint32_t layer);
+/* Columns of Q, and of K and V, that are made at once. */
+uint32_t muc_uthinker_query_columns(const muc_uthinker_layout *layout);
+uint32_t muc_uthinker_key_columns(const muc_uthinker_layout *layout);
+/* Whether a call's queries of all kv heads that are made at once are kept, as those of one token.
+ */
+bool muc_uthinker_keeps_queries(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip);
 /* The first layer after `layer` with other terms, or the number of layers. */
 uint32_t muc_uthinker_run_end(const muc_uthinker_layout *layout, uint32_t layer);
 
