@@ -89,23 +89,30 @@ static inline mur_ref_scale mur_ref_scale_of(const mur_ref_output *o, int32_t mu
     return s;
 }
 
-static inline __attribute__((always_inline)) int8_t mur_ref_byte(const mur_ref_output *o,
-                                                                 mur_ref_scale s, int32_t sum)
+#if defined(__thumb2__)
+#define MUR_REF_SATURATES 1 /* in one instruction, to int8 */
+#else
+#define MUR_REF_SATURATES 0
+#endif
+
+/* an int8 */
+static inline __attribute__((always_inline)) int32_t mur_ref_byte(const mur_ref_output *o,
+                                                                  mur_ref_scale s, int32_t sum)
 {
     int32_t x = mur_ref_high(sum, s.mul);
 
     x = mur_asr(x + mur_asr(x, 31) + s.offset, s.right); /* halves away from zero */
-#if defined(__thumb2__)
+#if MUR_REF_SATURATES
     if (o->whole) {
         __asm__("ssat %0, #8, %0" : "+r"(x));
-        return (int8_t)x;
+        return x;
     }
 #endif
     if (x < o->min)
         x = o->min;
     if (x > o->max)
         x = o->max;
-    return (int8_t)x;
+    return x;
 }
 
 /* sums of one channel to every `step`th byte */
@@ -119,8 +126,13 @@ static inline __attribute__((always_inline)) void mur_ref_finish(const mur_ref_o
     if (output->simple) {
         const mur_ref_scale s = mur_ref_scale_of(output, channel->mul, channel->shift);
 
+        const mur_ref_output to = *output; /* what is stored may not be it */
+
+        if (MUR_REF_SATURATES && to.whole) /* asked once, not for each */
+            for (; sums != end; sums++, out += step)
+                *out = (int8_t)mur_ref_byte(&to, s, *sums);
         for (; sums != end; sums++, out += step)
-            *out = mur_ref_byte(output, s, *sums);
+            *out = (int8_t)mur_ref_byte(&to, s, *sums);
     } else {
         for (; sums != end; sums++, out += step)
             *out = mur_requant(*sums, channel->mul, channel->shift, output->to);

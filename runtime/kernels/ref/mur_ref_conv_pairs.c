@@ -253,8 +253,8 @@ finish_two(const conv_job *job, const mur_ref_channel *channel, const int32_t *s
     if (job->output.simple) {
         const mur_ref_scale s = mur_ref_scale_of(&job->output, channel->mul, channel->shift);
 
-        out[0] = mur_ref_byte(&job->output, s, sums[0]);
-        out[step] = mur_ref_byte(&job->output, s, sums[1]);
+        out[0] = (int8_t)mur_ref_byte(&job->output, s, sums[0]);
+        out[step] = (int8_t)mur_ref_byte(&job->output, s, sums[1]);
     } else {
         out[0] = mur_requant(sums[0], channel->mul, channel->shift, job->output.to);
         out[step] = mur_requant(sums[1], channel->mul, channel->shift, job->output.to);
