@@ -3,24 +3,6 @@
 #include "mur_fc.h"
 #include "mur_ref.h"
 
-/* an input's weights */
-typedef struct four_weights {
-    int32_t a, b, c, d;
-} four_weights;
-
-static inline __attribute__((always_inline)) four_weights load_four(const int8_t *w)
-{
-#if defined(__thumb__) && \
-    !defined(__thumb2__) /* where a byte with its sign takes two, of a word one */
-    int32_t word;
-
-    __builtin_memcpy(&word, __builtin_assume_aligned(w, sizeof(word)), sizeof(word));
-    return (four_weights){ (int8_t)word, (int8_t)(word >> 8), (int8_t)(word >> 16), word >> 24 };
-#else
-    return (four_weights){ w[0], w[1], w[2], w[3] };
-#endif
-}
-
 /* outputs of one vector */
 static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
                        int32_t coded)
@@ -41,10 +23,9 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
         }
         for (; x != end; x += 2, w += 8) {
             int32_t x0 = x[0], x1 = x[1];
-            four_weights p = load_four(w), q = load_four(w + 4);
 
-            a += x0 * p.a, b += x0 * p.b, c += x0 * p.c, d += x0 * p.d;
-            a += x1 * q.a, b += x1 * q.b, c += x1 * q.c, d += x1 * q.d;
+            a += x0 * w[0], b += x0 * w[1], c += x0 * w[2], d += x0 * w[3];
+            a += x1 * w[4], b += x1 * w[5], c += x1 * w[6], d += x1 * w[7];
         }
         sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
         for (int32_t i = 0; i < MUR_REF_CHANNELS && first + i < layer->shape.out_c; i++) {
