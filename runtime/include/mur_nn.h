@@ -6,9 +6,9 @@
  * bytes are int8 whose top bit is flipped and whose zero point is 128 less.
  *
  * A kernel NAME exists for several instruction sets ISA: `ref` (plain C99, always there), `dsp`
- * (Cortex-M4, M7, M33), `mve` (Cortex-M55), `rv` (RV32IM), `rvv`
- * (RISC-V's vectors). mur_nn.def lists which, and
- * all of them compute the same bits. Kernels with weights come as five functions:
+ * (Cortex-M4, M7, M33), `single` (the same in an order for cores that issue one instruction at a
+ * time, Cortex-M4 and M33), `mve` (Cortex-M55), `rv` (RV32IM), `rvv` (RISC-V's vectors). mur_nn.def
+ * lists which, and all of them compute the same bits. Kernels with weights come as five functions:
  *
  *   mur_ISA_NAME              runs a layer on the device
  *   mur_ISA_NAME_fits         can it run this layer, with these weights? (on the host)

@@ -16,8 +16,9 @@
 typedef struct mur_dsp_window {
     const mur_conv_s8 *layer;
     mur_dsp_runs runs;
-    uint32_t *x;    /* inputs of one or four pixels, of all groups */
-    int8_t *border; /* a run with bytes outside the image */
+    int32_t left_over; /* of a row's last pixels, fewer than four, how many at a time: 1 or 3 */
+    uint32_t *x;       /* inputs of one or four pixels, of all groups */
+    int8_t *border;    /* a run with bytes outside the image */
     const int8_t *in;
 } mur_dsp_window;
 
@@ -162,7 +163,8 @@ static void mur_dsp_gather4(const mur_dsp_window *window, int32_t top, int32_t c
     }
 }
 
-/* one or four pixels whose inputs lie in window->x */
+/* Up to four pixels whose inputs lie in window->x, by turns with those of four; one alone if no
+ * more than one is left over at a time. */
 typedef void mur_dsp_multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out);
 
 /* does a row of four pixels at `column`s stay between the edges, each row one run? */
@@ -178,32 +180,33 @@ static void mur_dsp_run_row(const mur_dsp_window *window, int32_t top, int8_t *o
                             mur_dsp_multiply *multiply)
 {
     const mur_conv_s8 *layer = window->layer;
-    int32_t column = -layer->shape.pad_left, x = 0;
+    int32_t column = -layer->shape.pad_left, pixels;
 
-    for (; x + 4 <= layer->shape.out_w; x += 4, column += 4 * layer->shape.stride_w) {
-        if (mur_dsp_is_inside(window, column))
+    for (int32_t left = layer->shape.out_w; left > 0; left -= pixels) {
+        int32_t turns = left < 4 && window->left_over == 1 ? 1 : 4;
+
+        pixels = left >= 4 ? 4 : left < window->left_over ? left : window->left_over;
+        if (pixels == 4 && mur_dsp_is_inside(window, column))
             mur_dsp_gather4(window, top, column);
         else
-            for (int32_t i = 0; i < 4; i++)
-                mur_dsp_gather1(window, window->x + i, 4, top, column + i * layer->shape.stride_w);
-        multiply(window, 4, out);
-        out += 4 * layer->shape.out_c;
-    }
-    for (; x < layer->shape.out_w; x++, column += layer->shape.stride_w) {
-        mur_dsp_gather1(window, window->x, 1, top, column);
-        multiply(window, 1, out);
-        out += layer->shape.out_c;
+            for (int32_t i = 0; i < pixels; i++)
+                mur_dsp_gather1(window, window->x + i, turns, top,
+                                column + i * layer->shape.stride_w);
+        multiply(window, pixels, out);
+        out += pixels * layer->shape.out_c;
+        column += pixels * layer->shape.stride_w;
     }
 }
 
-/* the whole layer */
+/* the whole layer; left_over: as in mur_dsp_window */
 static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
-                             mur_dsp_multiply *multiply)
+                             int32_t left_over, mur_dsp_multiply *multiply)
 {
     mur_dsp_window window;
     size_t x_bytes;
 
     window.layer = layer;
+    window.left_over = left_over;
     window.in = in;
     window.runs = mur_dsp_runs_of(layer);
     window.x = scratch;

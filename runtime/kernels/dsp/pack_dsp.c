@@ -3,6 +3,7 @@
 #include "mur_dsp_conv.h"
 #include "mur_dsp_depthwise.h"
 #include "mur_dsp_matmul.h"
+#include "mur_dsp_quad.h"
 #include "mur_fc.h"
 
 #include <string.h>
@@ -104,13 +105,15 @@ static int fits_halfwords(const view *a, const view *b)
 }
 
 /* do a and b fit the form of pairs? */
-static int is_pair(const view *a, const view *b)
+static int is_pair(const view *a, const view *b, int32_t bits)
 {
-    return is_simple(a, 32) && is_simple(b, 24) && fits_halfwords(a, b);
+    return is_simple(a, bits) && is_simple(b, 24) && fits_halfwords(a, b);
 }
 
-/* do all pairs? */
-static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+/* do all pairs? Of first channels `bits` are the most that a sum may have, of all `shift` the
+ * longest shift. */
+static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
+                     int32_t shift)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
@@ -118,7 +121,7 @@ static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain)
         view a, b;
 
         c += take_pair(layer, plain, view_of, c, &a, &b);
-        if (!is_pair(&a, &b))
+        if (!is_pair(&a, &b, bits) || -a.shift > shift || -b.shift > shift)
             return 0;
     }
     return 1;
@@ -128,7 +131,7 @@ static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 
 int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return are_pairs(layer, plain);
+    return are_pairs(layer, plain, 32, 31);
 }
 
 size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -177,15 +180,16 @@ static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *r
     return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
 }
 
-/* biases and weights of a pair; returns their end */
-static uint32_t *pack_pair(const view *a, const view *b, const mur_dsp_runs *runs, uint32_t *out)
+/* biases and weights of a pair, a word each `step`; returns their end */
+static uint32_t *pack_pair(const view *a, const view *b, const mur_dsp_runs *runs, int32_t step,
+                           uint32_t *out)
 {
-    *out++ = (uint32_t)a->bias;
-    *out++ = 256 * (uint32_t)b->bias + (uint32_t)a->bias;
-    for (int32_t i = 0; i < runs->words; i++) {
-        *out++ = weights_word(a, b, runs, 4 * i);
-        *out++ = weights_word(a, b, runs, 4 * i + 1);
-    }
+    *out = (uint32_t)a->bias;
+    out += step;
+    *out = 256 * (uint32_t)b->bias + (uint32_t)a->bias;
+    out += step;
+    for (int32_t i = 0; i < 2 * runs->words; i++, out += step)
+        *out = weights_word(a, b, runs, 4 * (i >> 1) + (i & 1));
     return out;
 }
 
@@ -198,10 +202,68 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
         view a, b;
 
         c += take_pair(layer, plain, view_of, c, &a, &b);
-        out = pack_pair(&a, &b, &runs, out);
+        out = pack_pair(&a, &b, &runs, 1, out);
         *out++ = 2 * (uint32_t)a.mul;
         *out++ = (uint32_t)-a.shift | (uint32_t)-b.shift << 8;
         *out++ = 2 * (uint32_t)b.mul;
+    }
+}
+
+/* ---- conv, four channels at a time ---- */
+
+static int32_t quads_of(const mur_conv_s8 *layer)
+{
+    return (layer->shape.out_c / layer->shape.groups + 3) / 4 * layer->shape.groups;
+}
+
+/* Doubled sums of 32 bits. Groups are not filled up by more than a channel; a single vector has
+ * scratch for one pixel alone. */
+int mur_single_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    int32_t last = layer->shape.out_c / layer->shape.groups & 3;
+
+    return (layer->shape.groups == 1 || last == 0 || last == 3) && !mur_dsp_is_vector(layer) &&
+           are_pairs(layer, plain, 31, 22);
+}
+
+size_t mur_single_conv_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+
+    return (size_t)quads_of(layer) * (size_t)(MUR_DSP_QUAD_WORDS + 4 * runs.words) * 4;
+}
+
+size_t mur_single_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_conv_s8_scratch_bytes(layer);
+}
+
+void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    uint32_t *out = packed;
+
+    for (int32_t c = 0; c < layer->shape.out_c;) {
+        uint32_t shifts = 0;
+
+        for (int32_t pair = 0; pair < 2; pair++, out++) {
+            uint32_t *to = out;
+            view a, b;
+
+            if (pair == 0 || c % channels != 0) {
+                c += take_pair(layer, plain, view_of, c, &a, &b);
+            } else { /* none is left in the group */
+                make_constant(&a, 0, 0);
+                b = a;
+            }
+            to = pack_pair(&a, &b, &runs, 2, to);
+            to[0] = (uint32_t)a.mul;
+            to[2] = (uint32_t)b.mul;
+            shifts |= ((uint32_t)(-a.shift - 1) | (uint32_t)(-b.shift - 1) << 8) << 16 * pair;
+        }
+        out += MUR_DSP_QUAD_WORDS + 4 * runs.words - 2;
+        out[-1] = shifts;
     }
 }
 

@@ -29,6 +29,7 @@ uint64_t muc_mcu_language_bytes(const muc_mcu_program *program)
     muc_mcu_isa isa = muc_mcu_core_get(core)->isa;
     unsigned column = core == MUC_MCU_CORE_RV32IMAFC ? RV_FLOAT
                       : isa == MUC_MCU_ISA_HOST      ? MUC_MCU_ISA_NONE
+                      : isa == MUC_MCU_ISA_SINGLE    ? MUC_MCU_ISA_DSP
                       : isa == MUC_MCU_ISA_RVV       ? MUC_MCU_ISA_RV /* it has no vectors there */
                                                      : isa;
     uint64_t bytes = TEXT_BYTES + (uint64_t)CALL_BYTES * program->step_count;

@@ -20,7 +20,7 @@
 /* ---- kernels ---- */
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
-enum { isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
+enum { isa_single = MUC_MCU_ISA_SINGLE, isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
 
 /* which instruction sets there are for a name */
 static const struct {

@@ -10,7 +10,7 @@
 #include "targets/mcu/tiles/tiles.h"
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
-enum { isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
+enum { isa_single = MUC_MCU_ISA_SINGLE, isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
 enum { MOST_DEPTH = 32768, LEAST_DEPTH = 8, LEAST_PRODUCTS = 512 };
 
 typedef struct kernel {

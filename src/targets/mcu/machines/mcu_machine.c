@@ -88,7 +88,8 @@ int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel)
     if (kernel == machine)
         return 2;
     /* it has those instructions, too */
-    if ((kernel == MUC_MCU_ISA_DSP && machine == MUC_MCU_ISA_MVE) ||
+    if ((kernel == MUC_MCU_ISA_DSP &&
+         (machine == MUC_MCU_ISA_SINGLE || machine == MUC_MCU_ISA_MVE)) ||
         (kernel == MUC_MCU_ISA_RV && machine == MUC_MCU_ISA_RVV))
         return 1;
     return kernel == MUC_MCU_ISA_NONE ? 0 : -1;

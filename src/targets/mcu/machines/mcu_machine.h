@@ -17,14 +17,16 @@
 #include "base/bytes.h"
 #include "base/text.h"
 
-/* What kernels may use: one row a folder of runtime/kernels besides ref. */
+/* What kernels may use: one row a folder of runtime/kernels besides ref; those of SINGLE are dsp's.
+ */
 typedef enum muc_mcu_isa {
     MUC_MCU_ISA_NONE,
-    MUC_MCU_ISA_DSP,  /* Armv7E-M: pairs of 16 bits */
-    MUC_MCU_ISA_MVE,  /* Armv8.1-M: vectors of 128 bits */
-    MUC_MCU_ISA_RV,   /* RV32IM */
-    MUC_MCU_ISA_RVV,  /* that with Zve32x: vectors of any length */
-    MUC_MCU_ISA_HOST, /* of the compiler's machine, asked when code runs */
+    MUC_MCU_ISA_DSP,    /* Armv7E-M: pairs of 16 bits */
+    MUC_MCU_ISA_MVE,    /* Armv8.1-M: vectors of 128 bits */
+    MUC_MCU_ISA_RV,     /* RV32IM */
+    MUC_MCU_ISA_RVV,    /* that with Zve32x: vectors of any length */
+    MUC_MCU_ISA_SINGLE, /* Armv7E-M, one instruction issued at a time */
+    MUC_MCU_ISA_HOST,   /* of the compiler's machine, asked when code runs */
     MUC_MCU_ISA_COUNT,
 } muc_mcu_isa;
 

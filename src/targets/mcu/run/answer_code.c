@@ -413,6 +413,7 @@ static double peak_macs(muc_mcu_isa isa)
 {
     switch (isa) {
     case MUC_MCU_ISA_DSP:
+    case MUC_MCU_ISA_SINGLE:
         return 2;
     case MUC_MCU_ISA_MVE:
         return 8;

@@ -1,0 +1,210 @@
+/* mur_dsp_quad.h - sums of products of two pixels with all output channels, four channels at a
+ * time, requantized: the inner loop of mur_single_conv_s8. Two inputs take 14 instructions for 16
+ * products, with all loads side by side, where a core that issues one instruction at a time reads
+ * fastest.
+ *
+ * A group of four channels is two pairs as mur_dsp_sums.h has them, word by word in turns: biases
+ * a and c, 256 * bias b + bias a and the same of d and c, the weights, multipliers of a, c, b, d;
+ * then a word with the right shifts less 1, a's in byte 0. Sums are doubled, as SMMLAR's result is
+ * half of what is wanted. If the output's zero point is -128, as a ReLU leaves it, negative sums
+ * end there whatever their rounding, and a sum needs no look at its sign. */
+#ifndef MUR_DSP_QUAD_H
+#define MUR_DSP_QUAD_H
+
+#include "mur_dsp.h"
+
+/* words of four channels besides their weights */
+enum { MUR_DSP_QUAD_WORDS = 9 };
+
+/* The order of members is the assembly's. */
+typedef struct mur_dsp_quad {
+    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns, of which two are taken */
+    const uint32_t *w, *w_end;
+    int8_t *out;
+    int32_t out_step; /* to the second pixel; 0: there is none, the first one's outputs stay */
+    int32_t zero;     /* twice the output's zero point, plus 1 */
+    int32_t words;    /* of inputs, by fours: at least 1 */
+} mur_dsp_quad;
+
+#if MUR_HAVE_DSP
+
+/* two inputs of two pixels and four channels, inputs at r12, weights at lr */
+/* clang-format off */
+#define MUR_DSP_QUAD_MAC16(x0, x1, w0, w1) \
+    "ldr r8, [r12, #" x0 "\n" \
+    "ldr r10, [lr, #" w0 "\n" \
+    "ldr r9, [r12, #" x1 "]\n" \
+    "ldr r11, [lr, #" w1 "]\n" \
+    "smlad r4, r8, r10, r4\n" \
+    "smlad r5, r9, r10, r5\n" \
+    "sxtb16 r10, r10\n" \
+    "smlad r6, r8, r11, r6\n" \
+    "smlad r7, r9, r11, r7\n" \
+    "sxtb16 r11, r11\n" \
+    "smlad r0, r8, r10, r0\n" \
+    "smlad r1, r9, r10, r1\n" \
+    "smlad r2, r8, r11, r2\n" \
+    "smlad r3, r9, r11, r3\n"
+
+/* a pair's sums to outputs: multipliers in r8 and r9, shifts from byte 0 of r10, twice the zero
+ * point plus 1 in r11; `add` adds what is ahead of the shift, in r12 */
+#define MUR_DSP_QUAD_OUT(a0, a1, b0, b1, add, again) \
+    "sub " #b0 ", " #b0 ", " #a0 "\n" \
+    "sub " #b1 ", " #b1 ", " #a1 "\n" \
+    "asr " #b0 ", " #b0 ", #7\n" \
+    "asr " #b1 ", " #b1 ", #7\n" \
+    "lsl " #a0 ", " #a0 ", #1\n" \
+    "lsl " #a1 ", " #a1 ", #1\n" \
+    "lsl r12, r11, r10\n" \
+    add(a0, r8) \
+    add(a1, r8) \
+    "asr " #a0 ", " #a0 ", r10\n" \
+    "asr " #a1 ", " #a1 ", r10\n" \
+    again \
+    "lsr r10, r10, #8\n" \
+    "ssat " #a0 ", #8, " #a0 ", asr #1\n" \
+    "ssat " #a1 ", #8, " #a1 ", asr #1\n" \
+    "lsl r12, r11, r10\n" \
+    add(b0, r9) \
+    add(b1, r9) \
+    "asr " #b0 ", " #b0 ", r10\n" \
+    "asr " #b1 ", " #b1 ", r10\n" \
+    "ssat " #b0 ", #8, " #b0 ", asr #1\n" \
+    "ssat " #b1 ", #8, " #b1 ", asr #1\n" \
+    "bfi " #a0 ", " #b0 ", #8, #8\n" \
+    "bfi " #a1 ", " #b1 ", #8, #8\n"
+
+#define MUR_DSP_QUAD_SCALE(r, mul) \
+    "smmlar " #r ", " #r ", " #mul ", r12\n"
+
+/* halves away from zero */
+#define MUR_DSP_QUAD_SCALE_SIGNED(r, mul) \
+    "add r11, r12, " #r ", asr #31\n" \
+    "smmlar " #r ", " #r ", " #mul ", r11\n"
+
+#define MUR_DSP_QUAD_ZERO "ldr r11, [sp, #24]\n"
+
+/* On the stack a copy of *quad; then x, x_end and what is added to w stand for a turn of the loop
+ * that begins at 2, or at one of its later words of inputs if their number is no multiple of 4; at
+ * 28 is where that begins. */
+__attribute__((naked, noinline)) static void
+mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
+{
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r8}\n"
+                     "mov lr, r3\n"
+                     "rsb r8, r8, #0\n"
+                     "ands r8, r8, #3\n" /* words that the first turn leaves out */
+                     "sub r2, r2, #128\n"
+                     "sub r1, r1, r8, lsl #5\n"
+                     "lsl r3, r8, #4\n"
+                     "rsb r3, r3, #0\n"
+                     "itt eq\n"
+                     "subeq r1, r1, #128\n"
+                     "subeq r3, r3, #64\n"
+                     "adr r9, 2f\n"
+                     "mov r10, #112\n" /* bytes of the instructions of a word */
+                     "mla r8, r8, r10, r9\n"
+                     "orr r8, r8, #1\n"
+                     "push {r1-r8}\n"
+                     "1: ldm lr!, {r0, r2, r4, r6}\n"
+                     "mov r1, r0\n"
+                     "mov r3, r2\n"
+                     "mov r5, r4\n"
+                     "mov r7, r6\n"
+                     "ldr r12, [sp]\n"
+                     "ldr r8, [sp, #8]\n"
+                     "add lr, lr, r8\n"
+                     "ldr pc, [sp, #28]\n"
+                     "2:\n"
+                     MUR_DSP_QUAD_MAC16("128]!", "4", "64]!", "4")
+                     MUR_DSP_QUAD_MAC16("16]", "20", "8]", "12")
+                     ".if . - 2b - 112\n"
+                     ".error \"a word of inputs takes other than 112 bytes\"\n"
+                     ".endif\n"
+                     MUR_DSP_QUAD_MAC16("32]", "36", "16]", "20")
+                     MUR_DSP_QUAD_MAC16("48]", "52", "24]", "28")
+                     MUR_DSP_QUAD_MAC16("64]", "68", "32]", "36")
+                     MUR_DSP_QUAD_MAC16("80]", "84", "40]", "44")
+                     MUR_DSP_QUAD_MAC16("96]", "100", "48]", "52")
+                     MUR_DSP_QUAD_MAC16("112]", "116", "56]", "60")
+                     "ldr r8, [sp, #4]\n"
+                     "cmp r12, r8\n"
+                     "bne 2b\n"
+                     "ldr r8, [lr, #64]\n"
+                     "ldr r9, [lr, #72]\n"
+                     "ldr r10, [lr, #80]\n"
+                     MUR_DSP_QUAD_ZERO
+                     "cmn r11, #255\n"
+                     "bne 4f\n"
+                     MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE, "")
+                     "ldr r8, [lr, #68]\n"
+                     "ldr r9, [lr, #76]\n"
+                     "lsr r10, r10, #8\n"
+                     MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE, "")
+                     "3: ldr r12, [sp, #16]\n"
+                     "ldr r8, [sp, #20]\n"
+                     "ldr r9, [sp, #12]\n"
+                     "add lr, lr, #84\n"
+                     "add r8, r12, r8\n"
+                     "strh r1, [r8]\n"
+                     "strh r3, [r8, #2]\n"
+                     "strh r2, [r12, #2]\n"
+                     "strh r0, [r12], #4\n"
+                     "str r12, [sp, #16]\n"
+                     "cmp lr, r9\n"
+                     "bne 1b\n"
+                     "add sp, sp, #32\n"
+                     "pop {r4-r11, pc}\n"
+                     "4:\n"
+                     MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
+                     "ldr r8, [lr, #68]\n"
+                     "ldr r9, [lr, #76]\n"
+                     MUR_DSP_QUAD_ZERO
+                     "lsr r10, r10, #8\n"
+                     MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
+                     "b 3b\n");
+}
+/* clang-format on */
+
+#else
+
+#include "mur_nn_arith.h"
+
+static inline int8_t mur_dsp_quad_output(int32_t sum, uint32_t mul, uint32_t shift, int32_t zero)
+{
+    int32_t scaled = mur_scale_q31(sum, (int32_t)mul, -(int32_t)(shift & 255) - 1);
+
+    return (int8_t)mur_clamp(scaled + (zero - 1) / 2, INT8_MIN, INT8_MAX);
+}
+
+static inline void mur_dsp_run_quads(const mur_dsp_quad *quad)
+{
+    int8_t *out = quad->out;
+
+    for (const uint32_t *w = quad->w; w != quad->w_end; out += 4) {
+        const uint32_t *last = w + 4 + 4 * quad->words;
+
+        for (int32_t i = 0; i < 4; i++) {
+            const uint32_t *x = quad->x + (i >> 1), *h = w + 4 + (i & 1);
+            int32_t a = (int32_t)w[i & 1], b = (int32_t)w[2 + (i & 1)];
+            int8_t *to = out + (i >> 1) * quad->out_step + 2 * (i & 1);
+
+            if (i >> 1 && quad->out_step == 0)
+                continue;
+            for (; x < quad->x_end; h += 2, x += 4) {
+                a = mur_smlad(*x, mur_sxtb16(*h), a);
+                b = mur_smlad(*x, *h, b);
+            }
+            b = mur_asr((int32_t)((uint32_t)b - (uint32_t)a), 8);
+            to[0] = mur_dsp_quad_output(a, last[i & 1], last[4] >> 16 * (i & 1), quad->zero);
+            to[1] = mur_dsp_quad_output(b, last[2 + (i & 1)], last[4] >> (16 * (i & 1) + 8),
+                                        quad->zero);
+        }
+        w = last + 5;
+    }
+}
+
+#endif
+
+#endif
