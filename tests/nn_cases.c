@@ -142,7 +142,9 @@ static void draw_numbers(mur_conv_s8 *l)
         weights[i] = (int8_t)(large && chance(2) ? chance(2) ? -128 : 127 : between(-127, 127));
     l->output.kind = chance(3) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
     l->output.shift = (uint8_t)(chance(8) ? between(0, 40) : bits + 4);
-    l->output.zero = (int8_t)(l->output.kind == MUR_REQUANT_SHIFT ? 0 : between(-128, 127));
+    l->output.zero = (int8_t)(l->output.kind == MUR_REQUANT_SHIFT ? 0
+                              : chance(3)                         ? -128 /* as behind a ReLU */
+                                                                  : between(-128, 127));
     l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
     l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
     if (chance(2))

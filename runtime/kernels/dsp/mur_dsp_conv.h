@@ -1,4 +1,5 @@
-/* mur_dsp_conv.h - in which order mur_dsp_conv_s8 and mur_dsp_conv_wide_s8 take a window's inputs.
+/* mur_dsp_conv.h - in which order mur_dsp_conv_s8, mur_single_conv_s8 and mur_dsp_conv_wide_s8 take
+ * a window's inputs.
  */
 #ifndef MUR_DSP_CONV_H
 #define MUR_DSP_CONV_H
@@ -47,6 +48,12 @@ static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_d
 static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 {
     return 2 + 2 * runs->words + 3;
+}
+
+/* the same of four channels, for mur_single_conv_s8 */
+static inline int32_t mur_dsp_quad_words(int32_t words)
+{
+    return 9 + 4 * words;
 }
 
 /* mur_dsp_conv_wide_s8: these for all channels, then for each pair a word for two inputs: bytes 0

@@ -1,7 +1,7 @@
-/* mur_dsp_quad.h - sums of products of two pixels with all output channels, four channels at a
- * time, requantized: the inner loop of mur_single_conv_s8. Two inputs take 14 instructions for 16
- * products, with all loads side by side, where a core that issues one instruction at a time reads
- * fastest.
+/* mur_dsp_quad.h - sums of products of up to four pixels with all output channels, two pixels by
+ * four channels at a time, requantized: the inner loop of mur_single_conv_s8. Two inputs take 14
+ * instructions for 16 products, with all loads side by side, where a core that issues one
+ * instruction at a time reads fastest.
  *
  * A group of four channels is two pairs as mur_dsp_sums.h has them, word by word in turns: biases
  * a and c, 256 * bias b + bias a and the same of d and c, the weights, multipliers of a, c, b, d;
@@ -13,17 +13,15 @@
 
 #include "mur_dsp.h"
 
-/* words of four channels besides their weights */
-enum { MUR_DSP_QUAD_WORDS = 9 };
-
 /* The order of members is the assembly's. */
 typedef struct mur_dsp_quad {
-    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns, of which two are taken */
+    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns */
     const uint32_t *w, *w_end;
     int8_t *out;
-    int32_t out_step; /* to the second pixel; 0: there is none, the first one's outputs stay */
+    int32_t out_step; /* from pixel to pixel */
     int32_t zero;     /* twice the output's zero point, plus 1 */
     int32_t words;    /* of inputs, by fours: at least 1 */
+    int32_t pixels;   /* 1 to 4 */
 } mur_dsp_quad;
 
 #if MUR_HAVE_DSP
@@ -84,38 +82,38 @@ typedef struct mur_dsp_quad {
 
 #define MUR_DSP_QUAD_ZERO "ldr r11, [sp, #24]\n"
 
-/* On the stack a copy of *quad; then x, x_end and what is added to w stand for a turn of the loop
- * that begins at 2, or at one of its later words of inputs if their number is no multiple of 4; at
- * 28 is where that begins. */
+/* On the stack a copy of *quad, in which x, x_end and what is added to w stand for a turn of the
+ * loop that begins at 2, or at one of its later words of inputs if their number is no multiple of
+ * 4: at 28 is where that is; at 32 the pixels left, w, and the first output. lr is 84 bytes ahead of
+ * a group of channels, as behind the loop over the one before. A last pixel alone has no step, and
+ * its outputs replace those of what would be the next. */
 __attribute__((naked, noinline)) static void
 mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
-                     "ldm r0, {r1-r8}\n"
-                     "mov lr, r3\n"
+                     "ldm r0, {r1-r9}\n"
+                     "sub r10, r3, #84\n"
+                     "sub r4, r4, #84\n"
+                     "mov r11, r5\n"
                      "rsb r8, r8, #0\n"
                      "ands r8, r8, #3\n" /* words that the first turn leaves out */
                      "sub r2, r2, #128\n"
                      "sub r1, r1, r8, lsl #5\n"
                      "lsl r3, r8, #4\n"
-                     "rsb r3, r3, #0\n"
+                     "rsb r3, r3, #100\n"
                      "itt eq\n"
                      "subeq r1, r1, #128\n"
                      "subeq r3, r3, #64\n"
-                     "adr r9, 2f\n"
-                     "mov r10, #112\n" /* bytes of the instructions of a word */
-                     "mla r8, r8, r10, r9\n"
+                     "adr r12, 2f\n"
+                     "mov lr, #112\n" /* bytes of the instructions of a word */
+                     "mla r8, r8, lr, r12\n"
                      "orr r8, r8, #1\n"
-                     "push {r1-r8}\n"
-                     "1: ldm lr!, {r0, r2, r4, r6}\n"
-                     "mov r1, r0\n"
-                     "mov r3, r2\n"
-                     "mov r5, r4\n"
-                     "mov r7, r6\n"
-                     "ldr r12, [sp]\n"
-                     "ldr r8, [sp, #8]\n"
-                     "add lr, lr, r8\n"
-                     "ldr pc, [sp, #28]\n"
+                     "cmp r9, #1\n"
+                     "it eq\n"
+                     "moveq r6, #0\n"
+                     "mov lr, r10\n"
+                     "push {r1-r11}\n"
+                     "b 1f\n"
                      "2:\n"
                      MUR_DSP_QUAD_MAC16("128]!", "4", "64]!", "4")
                      MUR_DSP_QUAD_MAC16("16]", "20", "8]", "12")
@@ -145,17 +143,25 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "3: ldr r12, [sp, #16]\n"
                      "ldr r8, [sp, #20]\n"
                      "ldr r9, [sp, #12]\n"
-                     "add lr, lr, #84\n"
-                     "add r8, r12, r8\n"
-                     "strh r1, [r8]\n"
-                     "strh r3, [r8, #2]\n"
-                     "strh r2, [r12, #2]\n"
-                     "strh r0, [r12], #4\n"
-                     "str r12, [sp, #16]\n"
+                     "pkhbt r0, r0, r2, lsl #16\n"
+                     "pkhbt r1, r1, r3, lsl #16\n"
                      "cmp lr, r9\n"
-                     "bne 1b\n"
-                     "add sp, sp, #32\n"
-                     "pop {r4-r11, pc}\n"
+                     "str r1, [r12, r8]\n"
+                     "str r0, [r12], #4\n"
+                     "str r12, [sp, #16]\n"
+                     "beq 5f\n"
+                     "1: ldr r0, [lr, #84]\n"
+                     "ldr r2, [lr, #88]\n"
+                     "ldr r4, [lr, #92]\n"
+                     "ldr r6, [lr, #96]\n"
+                     "ldr r12, [sp]\n"
+                     "ldr r8, [sp, #8]\n"
+                     "mov r1, r0\n"
+                     "mov r3, r2\n"
+                     "mov r5, r4\n"
+                     "mov r7, r6\n"
+                     "add lr, lr, r8\n"
+                     "ldr pc, [sp, #28]\n"
                      "4:\n"
                      MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
                      "ldr r8, [lr, #68]\n"
@@ -163,7 +169,30 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      MUR_DSP_QUAD_ZERO
                      "lsr r10, r10, #8\n"
                      MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
-                     "b 3b\n");
+                     "b 3b\n"
+                     "5: ldr r8, [sp, #32]\n"
+                     "ldr lr, [sp, #36]\n"
+                     "ldr r9, [sp, #40]\n"
+                     "ldr r10, [sp, #20]\n"
+                     "ldr r11, [sp]\n"
+                     "ldr r12, [sp, #4]\n"
+                     "subs r8, r8, #2\n"
+                     "ble 6f\n"
+                     "add r9, r9, r10, lsl #1\n"
+                     "add r11, r11, #8\n"
+                     "add r12, r12, #8\n"
+                     "cmp r8, #1\n"
+                     "it eq\n"
+                     "moveq r10, #0\n"
+                     "str r8, [sp, #32]\n"
+                     "str r9, [sp, #40]\n"
+                     "str r9, [sp, #16]\n"
+                     "str r10, [sp, #20]\n"
+                     "str r11, [sp]\n"
+                     "str r12, [sp, #4]\n"
+                     "b 1b\n"
+                     "6: add sp, sp, #44\n"
+                     "pop {r4-r11, pc}\n");
 }
 /* clang-format on */
 
@@ -185,21 +214,19 @@ static inline void mur_dsp_run_quads(const mur_dsp_quad *quad)
     for (const uint32_t *w = quad->w; w != quad->w_end; out += 4) {
         const uint32_t *last = w + 4 + 4 * quad->words;
 
-        for (int32_t i = 0; i < 4; i++) {
-            const uint32_t *x = quad->x + (i >> 1), *h = w + 4 + (i & 1);
-            int32_t a = (int32_t)w[i & 1], b = (int32_t)w[2 + (i & 1)];
-            int8_t *to = out + (i >> 1) * quad->out_step + 2 * (i & 1);
+        for (int32_t i = 0; i < 2 * quad->pixels; i++) { /* pairs of outputs */
+            int32_t pair = i & 1, a = (int32_t)w[pair], b = (int32_t)w[2 + pair];
+            const uint32_t *x = quad->x + (i >> 1), *h = w + 4 + pair;
+            int8_t *to = out + (i >> 1) * quad->out_step + 2 * pair;
+            uint32_t shifts = last[4] >> 16 * pair;
 
-            if (i >> 1 && quad->out_step == 0)
-                continue;
             for (; x < quad->x_end; h += 2, x += 4) {
                 a = mur_smlad(*x, mur_sxtb16(*h), a);
                 b = mur_smlad(*x, *h, b);
             }
             b = mur_asr((int32_t)((uint32_t)b - (uint32_t)a), 8);
-            to[0] = mur_dsp_quad_output(a, last[i & 1], last[4] >> 16 * (i & 1), quad->zero);
-            to[1] = mur_dsp_quad_output(b, last[2 + (i & 1)], last[4] >> (16 * (i & 1) + 8),
-                                        quad->zero);
+            to[0] = mur_dsp_quad_output(a, last[pair], shifts, quad->zero);
+            to[1] = mur_dsp_quad_output(b, last[2 + pair], shifts >> 8, quad->zero);
         }
         w = last + 5;
     }

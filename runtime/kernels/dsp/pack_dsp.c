@@ -3,7 +3,6 @@
 #include "mur_dsp_conv.h"
 #include "mur_dsp_depthwise.h"
 #include "mur_dsp_matmul.h"
-#include "mur_dsp_quad.h"
 #include "mur_fc.h"
 
 #include <string.h>
@@ -230,7 +229,7 @@ size_t mur_single_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
-    return (size_t)quads_of(layer) * (size_t)(MUR_DSP_QUAD_WORDS + 4 * runs.words) * 4;
+    return (size_t)quads_of(layer) * (size_t)mur_dsp_quad_words(runs.words) * 4;
 }
 
 size_t mur_single_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -262,7 +261,7 @@ void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pla
             to[2] = (uint32_t)b.mul;
             shifts |= ((uint32_t)(-a.shift - 1) | (uint32_t)(-b.shift - 1) << 8) << 16 * pair;
         }
-        out += MUR_DSP_QUAD_WORDS + 4 * runs.words - 2;
+        out += mur_dsp_quad_words(runs.words) - 2;
         out[-1] = shifts;
     }
 }
