@@ -38,10 +38,11 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
-/* bytes of the widened inputs of a tile's pixels */
-static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs)
+/* bytes of the widened inputs of a tile's pixels, 1 or 4 */
+static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs,
+                                           int32_t pixels)
 {
-    return (size_t)layer->shape.groups * (size_t)runs->words * (mur_dsp_is_vector(layer) ? 8 : 32);
+    return (size_t)layer->shape.groups * (size_t)runs->words * (size_t)pixels * 8;
 }
 
 /* words of two channels' weights, with biases, multipliers and shifts */

@@ -47,12 +47,12 @@ typedef struct mur_dsp_quad {
 /* a pair's sums to outputs: multipliers in r8 and r9, shifts from byte 0 of r10, twice the zero
  * point plus 1 in r11; `add` adds what is ahead of the shift, in r12 */
 #define MUR_DSP_QUAD_OUT(a0, a1, b0, b1, add, again) \
-    "sub " #b0 ", " #b0 ", " #a0 "\n" \
-    "sub " #b1 ", " #b1 ", " #a1 "\n" \
-    "asr " #b0 ", " #b0 ", #7\n" \
-    "asr " #b1 ", " #b1 ", #7\n" \
-    "lsl " #a0 ", " #a0 ", #1\n" \
-    "lsl " #a1 ", " #a1 ", #1\n" \
+    "subs " #b0 ", " #b0 ", " #a0 "\n" \
+    "subs " #b1 ", " #b1 ", " #a1 "\n" \
+    "asrs " #b0 ", " #b0 ", #7\n" \
+    "asrs " #b1 ", " #b1 ", #7\n" \
+    "lsls " #a0 ", " #a0 ", #1\n" \
+    "lsls " #a1 ", " #a1 ", #1\n" \
     "lsl r12, r11, r10\n" \
     add(a0, r8) \
     add(a1, r8) \
@@ -104,10 +104,9 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "itt eq\n"
                      "subeq r1, r1, #128\n"
                      "subeq r3, r3, #64\n"
-                     "adr r12, 2f\n"
+                     "adr r12, 2f + 1\n"
                      "mov lr, #112\n" /* bytes of the instructions of a word */
                      "mla r8, r8, lr, r12\n"
-                     "orr r8, r8, #1\n"
                      "cmp r9, #1\n"
                      "it eq\n"
                      "moveq r6, #0\n"
@@ -174,8 +173,7 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "ldr lr, [sp, #36]\n"
                      "ldr r9, [sp, #40]\n"
                      "ldr r10, [sp, #20]\n"
-                     "ldr r11, [sp]\n"
-                     "ldr r12, [sp, #4]\n"
+                     "ldrd r11, r12, [sp]\n"
                      "subs r8, r8, #2\n"
                      "ble 6f\n"
                      "add r9, r9, r10, lsl #1\n"
@@ -188,8 +186,7 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "str r9, [sp, #40]\n"
                      "str r9, [sp, #16]\n"
                      "str r10, [sp, #20]\n"
-                     "str r11, [sp]\n"
-                     "str r12, [sp, #4]\n"
+                     "strd r11, r12, [sp]\n"
                      "b 1b\n"
                      "6: add sp, sp, #44\n"
                      "pop {r4-r11, pc}\n");

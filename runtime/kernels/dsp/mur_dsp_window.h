@@ -210,7 +210,8 @@ static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t 
     window.in = in;
     window.runs = mur_dsp_runs_of(layer);
     window.x = scratch;
-    x_bytes = mur_dsp_widened_bytes(layer, &window.runs);
+    x_bytes = mur_dsp_widened_bytes(layer, &window.runs,
+                                    left_over == 1 && mur_dsp_is_vector(layer) ? 1 : 4);
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.words != window.runs.whole_words) /* their last word is not filled */
         memset(scratch, 0, x_bytes);

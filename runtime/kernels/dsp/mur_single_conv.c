@@ -12,17 +12,17 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
 }
 
 /* the channels behind the last whole four, by way of pixels with room for all four */
-static void multiply_last(const mur_dsp_quad *quad, int32_t channels)
+static void multiply_last(mur_dsp_quad *quad, int32_t channels, int8_t *out, int32_t out_step)
 {
     int8_t last[16];
-    mur_dsp_quad one = *quad;
 
-    one.out = last;
-    one.out_step = 4;
-    mur_dsp_run_quads(&one);
-    for (int32_t i = 0; i < quad->pixels; i++)
+    quad->out = last;
+    quad->out_step = 4;
+    mur_dsp_run_quads(quad);
+    quad->out_step = out_step;
+    for (int32_t i = 0; i < quad->pixels; i++, out += out_step)
         for (int32_t c = 0; c < channels; c++)
-            quad->out[i * quad->out_step + c] = last[4 * i + c];
+            out[c] = last[4 * i + c];
 }
 
 static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
@@ -30,29 +30,27 @@ static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
     const mur_conv_shape *shape = &window->layer->shape;
     const mur_output_s8 *to = &window->layer->output;
     int32_t channels = shape->groups == 1 ? shape->out_c : shape->out_c / shape->groups;
-    int32_t four_words = mur_dsp_quad_words(window->runs.words);
+    int32_t words = mur_dsp_quad_words(window->runs.words);
     mur_dsp_quad quad;
 
     quad.x_end = window->x;
     quad.w_end = window->layer->packed;
-    quad.out = out;
     quad.out_step = shape->out_c;
     quad.zero = 2 * to->zero + 1;
     quad.words = window->runs.words;
     quad.pixels = pixels;
-    for (int32_t group = 0; group < shape->groups; group++) {
+    for (int32_t c = 0; c < shape->out_c; c += channels) {
         quad.x = quad.x_end;
         quad.x_end = quad.x + quad.words * 8;
         quad.w = quad.w_end;
-        quad.w_end = quad.w + (channels >> 2) * four_words;
+        quad.w_end = quad.w + (channels >> 2) * words;
+        quad.out = out + c;
         if (channels > 3)
             mur_dsp_run_quads(&quad);
-        quad.out += channels & ~3;
         if (channels & 3) {
             quad.w = quad.w_end;
-            quad.w_end += four_words;
-            multiply_last(&quad, channels & 3);
-            quad.out += channels & 3;
+            quad.w_end += words;
+            multiply_last(&quad, channels & 3, out + c + (channels & ~3), shape->out_c);
         }
     }
     if (to->min != INT8_MIN || to->max != INT8_MAX)

@@ -141,12 +141,17 @@ size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)pairs * (size_t)mur_dsp_pair_words(&runs) * 4;
 }
 
-size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+static size_t window_bytes(const mur_conv_s8 *layer, int32_t pixels)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
-    return mur_dsp_widened_bytes(layer, &runs) +
+    return mur_dsp_widened_bytes(layer, &runs, pixels) +
            (mur_dsp_is_vector(layer) ? 0 : ((size_t)runs.bytes + 15) & ~(size_t)15);
+}
+
+size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return window_bytes(layer, mur_dsp_is_vector(layer) ? 1 : 4);
 }
 
 /* The input at place `at` of the kernels' order, as an index of a channel's weights; -1 for none.
@@ -215,13 +220,14 @@ static int32_t quads_of(const mur_conv_s8 *layer)
     return (layer->shape.out_c / layer->shape.groups + 3) / 4 * layer->shape.groups;
 }
 
-/* Doubled sums of 32 bits. Groups are not filled up by more than a channel; a single vector has
- * scratch for one pixel alone. */
+/* Doubled sums of 32 bits. Groups are not filled up by more than a channel; a single vector, which
+ * has scratch for four here, is short. */
 int mur_single_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     int32_t last = layer->shape.out_c / layer->shape.groups & 3;
 
-    return (layer->shape.groups == 1 || last == 0 || last == 3) && !mur_dsp_is_vector(layer) &&
+    return (layer->shape.groups == 1 || last == 0 || last == 3) &&
+           (layer->shape.in_c <= 128 || !mur_dsp_is_vector(layer)) &&
            are_pairs(layer, plain, 31, 22);
 }
 
@@ -234,7 +240,7 @@ size_t mur_single_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 
 size_t mur_single_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return mur_dsp_conv_s8_scratch_bytes(layer);
+    return window_bytes(layer, 4);
 }
 
 void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
