@@ -57,11 +57,11 @@ function addMachine(table, row) {
     for (const text of [row.machine, row.weights || '', row.fits, kilobytes(row.flash_bytes, row.flash_limit),
         kilobytes(row.ram_bytes, row.ram_limit), time])
         line.append(element('td', text));
+    const last = line.insertCell();
     if (row.fits === 'yes' && !row.weights) { // int8 of a float network needs samples
         const button = element('button', 'details');
         button.onclick = () => showDetails(row);
-        line.lastChild.after(element('td', ''));
-        line.lastChild.append(button);
+        last.append(button);
     }
 }
 
