@@ -3,6 +3,7 @@
 
     tests/test_web.py MUC FOLDER     MUC is the command, FOLDER what scripts/web wrote
 """
+import contextlib
 import gzip
 import http.server
 import json
@@ -43,7 +44,8 @@ def native(*words):
     return subprocess.run([MUC, *words], check=True, capture_output=True, text=True).stdout
 
 
-def test_a_page_answers_as_the_command_does():
+def clicked(place):
+    """What stands on the page after the clicks; place: gives, of its file, a context of its address."""
     heard = queue.Queue()
 
     class Listener(http.server.BaseHTTPRequestHandler):
@@ -60,22 +62,45 @@ def test_a_page_answers_as_the_command_does():
         page = pathlib.Path(folder) / "page.html"
         clicks = CLICKS.replace("@PORT@", str(server.server_port))
         page.write_text((WEB / "muc.html").read_text().replace("</body>", clicks + "</body>"))
-        browser = subprocess.Popen(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
-                                    "--remote-debugging-port=0", page.as_uri()], stderr=subprocess.PIPE, text=True)
-        try:
-            seen = heard.get(timeout=300)
-        except queue.Empty:
-            browser.kill()
-            raise AssertionError("the page does not answer: " + browser.communicate()[1][-1500:]) from None
-        finally:
-            browser.kill()
-            browser.wait()
-            server.shutdown()
+        with place(page) as address:
+            browser = subprocess.Popen(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+                                        "--remote-debugging-port=0", address], stderr=subprocess.PIPE, text=True)
+            try:
+                return heard.get(timeout=300)
+            except queue.Empty:
+                browser.kill()
+                raise AssertionError("the page does not answer: " + browser.communicate()[1][-1500:]) from None
+            finally:
+                browser.kill()
+                browser.wait()
+                server.shutdown()
+
+
+@contextlib.contextmanager
+def on_disk(page):
+    yield page.as_uri()
+
+
+@contextlib.contextmanager
+def in_playground(page):
+    server = subprocess.Popen([MUC, "playground", "--port", "0", "--page", page], stdout=subprocess.PIPE, text=True)
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_page_answers_as_the_command_does():
+    seen = clicked(on_disk)
     told = json.loads(subprocess.run([MUC, "fit", ROOT / "models/rescue", "--json"], capture_output=True, text=True).stdout)
     assert [(row[0], row[2]) for row in seen["rows"]] == [(row["machine"], row["fits"]) for row in told["machines"]]
     assert seen["answer"] == native("run", ROOT / "models/rescue", "--prompt", COMMAND).strip(), seen["answer"]
     assert seen["spoken"] == "every bit is the machine's" and seen["lit"] > 45 and seen["report"] > 10000, seen
     assert not [name for name in seen["loads"] if not name.startswith("blob:")], seen["loads"]
+    served = clicked(in_playground)
+    assert {**served, "lit": 0, "loads": []} == {**seen, "lit": 0, "loads": []}, served  # how often a stage is lit depends on the clock
+    assert not [name for name in served["loads"] if not name.startswith("blob:")], served["loads"]
 
 
 def test_the_package_is_installed_and_compiles_to_the_same_bytes():
