@@ -75,21 +75,22 @@ muc_bd_matrix muc_bd_matrix_of(const char *name, const float *values, uint32_t n
     return (muc_bd_matrix){ .name = name, .n = n, .k = k, .read = read_floats, .data = values };
 }
 
+typedef uint32_t lanes __attribute__((vector_size(32), aligned(4), may_alias));
+
 /* Whether one of them is beyond MUC_BD_MAX_WEIGHT, or not a number: bits are ordered as what they
  * stand for. */
 MUC_VECTOR_LOOP static bool has_beyond(const float *values, uint32_t count)
 {
-    enum { AT_ONCE = 8 };
     const uint32_t most = muc_f32_bits(MUC_BD_MAX_WEIGHT);
-    uint32_t found[AT_ONCE] = { 0 }, i = 0;
+    lanes found = { 0 };
+    uint32_t i = 0;
 
-    for (; i + AT_ONCE <= count; i += AT_ONCE)
-        for (uint32_t l = 0; l < AT_ONCE; l++)
-            found[l] |= most - (muc_f32_bits(values[i + l]) & 0x7fffffff);
+    for (; i + 8 <= count; i += 8)
+        found |= most - (*(const lanes *)(const void *)(values + i) & 0x7fffffff);
     for (; i < count; i++)
         found[0] |= most - (muc_f32_bits(values[i]) & 0x7fffffff);
-    for (uint32_t l = 1; l < AT_ONCE; l++)
-        found[0] |= found[l];
+    for (i = 1; i < 8; i++)
+        found[0] |= found[i];
     return found[0] >> 31 != 0;
 }
 

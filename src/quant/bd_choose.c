@@ -50,25 +50,26 @@ static void take_least(const muc_bd_least *least, unsigned lane, unsigned term, 
     out->grid[0].exponent[term] = (uint8_t)least->exponent[lane];
 }
 
-static muc_bd_block block_of(const grid *g)
+/* but for the elements */
+static void set_grid(const grid *g, muc_bd_block *out)
 {
-    muc_bd_block block = { .kind = g->kind };
-
+    out->kind = g->kind;
+    out->shared = false;
     for (unsigned t = 0; t < 2; t++) {
-        block.term[t].dialect = g->dialect[t];
-        block.term[t].exponent = g->exponent[t];
+        out->term[t].dialect = g->dialect[t];
+        out->term[t].exponent = g->exponent[t];
     }
-    return block;
 }
 
 /* The second term of R, on what the best single term leaves. */
 static void choose_second(const subject *of, choice *out)
 {
-    muc_bd_block first = block_of(&out->grid[0]);
+    muc_bd_block first;
     float rest[MUC_BD_ELEMS];
     const float *all = rest;
     muc_bd_survey left;
 
+    set_grid(&out->grid[0], &first);
     first.kind = MUC_BD_B4;
     for (unsigned i = 0; i < of->n; i++)
         rest[i] = of->w[i] - muc_bd_round(&first, i, of->w[i]);
@@ -257,7 +258,7 @@ static void complete(const grid grids[2], uint32_t kinds, const float *w, unsign
 {
     out->rows = rows;
     for (unsigned b = 0; b < muc_bd_block_count(rows); b++) {
-        out->block[b] = block_of(&grids[b]);
+        set_grid(&grids[b], &out->block[b]);
         muc_bd_round_block(&out->block[b], muc_bd_block_elements(rows, b), w + b * MUC_BD_ELEMS);
     }
     muc_bd_pack(out, kinds);

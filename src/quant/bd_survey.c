@@ -25,7 +25,7 @@ typedef int64_t wide_lanes __attribute__((vector_size(8 * LANES)));
 typedef float float_lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t int_lanes __attribute__((vector_size(4 * LANES)));
 /* importance and importance * y */
-typedef double tally __attribute__((vector_size(16)));
+typedef double tally __attribute__((vector_size(16), may_alias));
 
 #define EACH(index, count) \
     _Pragma("GCC unroll 16") for (unsigned index = 0; index < (count); index++)
@@ -35,6 +35,9 @@ typedef double tally __attribute__((vector_size(16)));
 /* of lanes 0, 1, ... beside each other in two vectors, the first of each pair, and the second */
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+/* such pairs of the lower lanes of two vectors, and of the upper ones */
+#define LOW_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH_PAIRS(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 /* part of the functions that have versions, and so of each version */
 #define INLINE inline __attribute__((always_inline))
 
@@ -51,14 +54,40 @@ typedef struct census {
 /* the elements of eight blocks, lane by lane */
 typedef float_lanes elements[MUC_BD_ELEMS];
 
+/* eight elements of eight blocks, to eight blocks' elements */
+static INLINE void transpose(const float *const from[LANES], unsigned i, float_lanes out[LANES])
+{
+    float_lanes a[LANES], b[LANES];
+
+    EACH(l, LANES) memcpy(&a[l], from[l] + i, sizeof(a[l]));
+    EACH(l, LANES / 2)
+    {
+        b[2 * l] = LOW_PAIRS(a[l], a[l + 4]);
+        b[2 * l + 1] = HIGH_PAIRS(a[l], a[l + 4]);
+    }
+    EACH(l, LANES / 2)
+    {
+        a[2 * l] = LOW_PAIRS(b[l], b[l + 4]);
+        a[2 * l + 1] = HIGH_PAIRS(b[l], b[l + 4]);
+    }
+    EACH(l, LANES / 2)
+    {
+        out[2 * l] = LOW_PAIRS(a[l], a[l + 4]);
+        out[2 * l + 1] = HIGH_PAIRS(a[l], a[l + 4]);
+    }
+}
+
 static INLINE void interleave(const float *const *w, unsigned count, unsigned n, elements out)
 {
     static const float zeros[MUC_BD_ELEMS];
     const float *of[LANES];
+    unsigned i = 0;
 
     for (unsigned l = 0; l < LANES; l++)
         of[l] = l < count ? w[l] : zeros;
-    for (unsigned i = 0; i < n; i++)
+    for (; i + LANES <= n; i += LANES)
+        transpose(of, i, out + i);
+    for (; i < n; i++)
         EACH(l, LANES) out[i][l] = of[l][i];
 }
 
@@ -86,28 +115,32 @@ static INLINE void choose_exponents(const elements w, unsigned n, int64_t first[
 static INLINE void count_elements(const elements w, unsigned count, const float *importance,
                                   unsigned n, census *out, tally *by_t)
 {
+    lanes energy = { 0 }, pairs[MUC_BD_ELEMS][2];
+    int_lanes at[MUC_BD_ELEMS];
     float_lanes scale;
-    lanes energy = { 0 };
 
     memcpy(&scale, out->scale, sizeof(scale));
     for (unsigned i = 0; i < n; i++) {
         float_lanes size = (float_lanes)((int_lanes)w[i] & 0x7fffffff) * scale;
-        int_lanes t = __builtin_convertvector(2 * size, int_lanes);
-        double weight = importance ? (double)importance[i] : 1.0;
+        lanes weight = (lanes){ 0 } + (importance ? (double)importance[i] : 1.0);
         lanes y = __builtin_convertvector(size, lanes), part = weight * y;
-        int32_t at[LANES];
-        double parts[LANES];
 
-        memcpy(at, &t, sizeof(at));
-        memcpy(parts, &part, sizeof(parts));
+        at[i] = __builtin_convertvector(2 * size, int_lanes) * LANES;
+        pairs[i][0] = LOW_PAIRS(weight, part);
+        pairs[i][1] = HIGH_PAIRS(weight, part);
         energy += part * y;
-        if (count == LANES)
-            EACH(l, LANES) by_t[at[l] * LANES + (int)l] += (tally){ weight, parts[l] };
-        else
-            for (unsigned l = 0; l < count; l++)
-                by_t[at[l] * LANES + (int)l] += (tally){ weight, parts[l] };
     }
     out->energy = energy;
+    for (unsigned i = 0; i < n; i++) {
+        const tally *pair = (const tally *)pairs[i];
+        const int32_t *t = (const int32_t *)&at[i];
+
+        if (count == LANES)
+            EACH(l, LANES) by_t[t[l] + (int)l] += pair[l];
+        else
+            for (unsigned l = 0; l < count; l++)
+                by_t[t[l] + (int)l] += pair[l];
+    }
 }
 
 /* G from the tallies of each t */
@@ -136,14 +169,54 @@ static INLINE void take_census(const float *const *w, unsigned count, const floa
     add_up(by_t, out);
 }
 
+/* ---- the least of the errors ---- */
+
+/* and the grid that has it: which exponent of those tried, then which dialect */
+typedef struct least {
+    lanes error;
+    wide_lanes grid;
+} least;
+
+enum { EXPONENT_AT = 4 }; /* bit of a grid's number */
+
+static INLINE void take_less(const lanes *error, unsigned exponent, unsigned dialect, least *out)
+{
+    wide_lanes less = *error < out->error;
+
+    out->error = PICK(less, *error, out->error);
+    out->grid = (less & (exponent << EXPONENT_AT | dialect)) | (~less & out->grid);
+}
+
+static INLINE void keep_least(const least *found, const int64_t first[LANES], muc_bd_least *out)
+{
+    wide_lanes exponent, dialect = found->grid & (MUC_BD_DIALECTS - 1);
+
+    memcpy(&exponent, first, sizeof(exponent));
+    exponent += found->grid >> EXPONENT_AT;
+    out->error = found->error;
+    memcpy(out->dialect, &dialect, sizeof(dialect));
+    memcpy(out->exponent, &exponent, sizeof(exponent));
+}
+
 /* ---- the errors ---- */
 
 /* back from the census's units to squared weights, of the error that a gain leaves */
-#define ERROR_AFTER(of, gain, error) \
-    { \
-        lanes left_ = ((of)->energy - (gain)) * (of)->unit * (of)->unit; \
-        error = PICK(left_ > 0, left_, (lanes){ 0 }); \
-    }
+static INLINE void error_after(const census *of, const lanes *gain, lanes *error)
+{
+    lanes left = (of->energy - *gain) * (of->unit * of->unit); /* powers of two: exact */
+
+    *error = PICK(left > 0, left, (lanes){ 0 });
+}
+
+/* as much, and INFINITY where the exponent is not tried: the third of some */
+static INLINE void error_if_tried(const census *of, const lanes *gain, unsigned shift, lanes *error)
+{
+    lanes scaled = *gain * (double)(1u << shift);
+
+    error_after(of, &scaled, error);
+    if (shift == TRIED - 1)
+        *error = PICK(shift < of->tried, *error, (lanes){ 0 } + INFINITY);
+}
 
 /* A dialect's boundaries where it may differ from the others, from index 4 on: where each lies, and
  * how far apart the values on its sides are. */
@@ -158,116 +231,88 @@ static const upper_boundaries differing[MUC_BD_DIALECTS] = {
 };
 enum { AGREED_BOUNDARIES = 4 };
 
-static INLINE void b4_errors(const census *of, muc_bd_survey *out)
+/* Unrolled, so that the sums that dialects begin with in common are made once. */
+static INLINE void b4_errors(const census *of, unsigned shift, muc_bd_survey *out, least *found)
 {
-    for (unsigned shift = 0; shift < TRIED; shift++) {
-        wide_lanes tried = shift < of->tried;
-        lanes agreed = { 0 };
+    lanes agreed = { 0 };
 
-        for (unsigned i = 0; i < AGREED_BOUNDARIES; i++) /* between i and i + 1 */
-            agreed += of->g[(2 * i + 1) << shift];
-        for (unsigned d = 0; d < MUC_BD_DIALECTS; d++) {
-            lanes gain = agreed, error;
+    EACH(i, AGREED_BOUNDARIES) agreed += of->g[(2 * i + 1) << shift]; /* between i and i + 1 */
+    EACH(d, MUC_BD_DIALECTS)
+    {
+        lanes gain = agreed;
 
-            for (unsigned i = 0; i < 3; i++)
-                if (differing[d].at[i] << shift < Q_LIMIT)
-                    gain += (double)differing[d].step[i] * of->g[differing[d].at[i] << shift];
-            ERROR_AFTER(of, gain * (double)(1u << shift), error)
-            out->b4[shift][d] = PICK(tried, error, (lanes){ 0 } + INFINITY);
-        }
+        EACH(i, 3)
+        if (differing[d].at[i] << shift < Q_LIMIT)
+            gain += (double)differing[d].step[i] * of->g[differing[d].at[i] << shift];
+        error_if_tried(of, &gain, shift, &out->b4[shift][d]);
+        take_less(&out->b4[shift][d], shift, d, found);
     }
 }
 
 /* B5 has dialect 0 alone */
-static INLINE void b5_errors(const census *of, muc_bd_survey *out)
+static INLINE void b5_errors(const census *of, unsigned shift, muc_bd_survey *out, least *found)
 {
-    for (unsigned shift = 0; shift < TRIED; shift++) {
-        lanes gain = { 0 }, error;
+    lanes gain = { 0 };
 
-        for (unsigned m = 0; m < 15 && (2 * m + 1) << shift < Q_LIMIT; m++)
-            gain += of->g[(2 * m + 1) << shift];
-        ERROR_AFTER(of, gain * (double)(1u << shift), error)
-        out->b5[shift] = PICK(shift < of->tried, error, (lanes){ 0 } + INFINITY);
-    }
-}
-
-/* ---- the least of them ---- */
-
-typedef struct least {
-    lanes error;
-    wide_lanes dialect, exponent;
-} least;
-
-static INLINE void take_less(const lanes *error, unsigned dialect, const wide_lanes *exponent,
-                             least *out)
-{
-    wide_lanes less = *error < out->error;
-
-    out->error = PICK(less, *error, out->error);
-    out->dialect = (less & dialect) | (~less & out->dialect);
-    out->exponent = (less & *exponent) | (~less & out->exponent);
-}
-
-static INLINE void keep_least(const least *found, muc_bd_least *out)
-{
-    out->error = found->error;
-    memcpy(out->dialect, &found->dialect, sizeof(out->dialect));
-    memcpy(out->exponent, &found->exponent, sizeof(out->exponent));
-}
-
-static INLINE void least_error(const lanes *errors, unsigned dialects, const int64_t *first,
-                               muc_bd_least *out)
-{
-    least found = { .error = (lanes){ 0 } + INFINITY };
-    wide_lanes exponent;
-
-    memcpy(&exponent, first, sizeof(exponent));
-    for (unsigned e = 0; e < TRIED; e++, exponent += 1)
-        for (unsigned d = 0; d < dialects; d++)
-            take_less(&errors[e * dialects + d], d, &exponent, &found);
-    keep_least(&found, out);
+    for (unsigned m = 0; m < 15 && (2 * m + 1) << shift < Q_LIMIT; m++)
+        gain += of->g[(2 * m + 1) << shift];
+    error_if_tried(of, &gain, shift, &out->b5[shift]);
+    take_less(&out->b5[shift], shift, 0, found);
 }
 
 MUC_WIDE_LOOP void muc_bd_survey_blocks(uint32_t kinds, const float *const *w, unsigned count,
                                         const float *importance, unsigned n, muc_bd_survey *out)
 {
+    least b4 = { .error = (lanes){ 0 } + INFINITY }, b5 = b4;
+    const lanes none = { 0 };
     census of;
 
     take_census(w, count, importance, n, out->first, &of);
-    ERROR_AFTER(&of, (lanes){ 0 }, out->zeros)
+    error_after(&of, &none, &out->zeros);
     out->beyond = of.g[1];
     if ((kinds & (1 << MUC_BD_B4 | 1 << MUC_BD_R)) != 0) {
-        b4_errors(&of, out);
-        least_error(out->b4[0], MUC_BD_DIALECTS, out->first, &out->least_b4);
+        EACH(shift, TRIED) b4_errors(&of, shift, out, &b4);
+        keep_least(&b4, out->first, &out->least_b4);
     }
     if ((kinds & 1 << MUC_BD_B5) != 0) {
-        b5_errors(&of, out);
-        least_error(out->b5, 1, out->first, &out->least_b5);
+        EACH(shift, TRIED) b5_errors(&of, shift, out, &b5);
+        keep_least(&b5, out->first, &out->least_b5);
     }
+}
+
+/* errors: [TRIED][dialects] of either block */
+static INLINE void share(int64_t first[2][LANES], const lanes *upper, const lanes *lower,
+                         unsigned dialects, muc_bd_least *out)
+{
+    least found = { .error = (lanes){ 0 } + INFINITY };
+    wide_lanes exponent[2];
+
+    memcpy(exponent, first, sizeof(exponent));
+    EACH(e, TRIED)
+    {
+        wide_lanes below = exponent[0] + e - exponent[1]; /* where the lower has it, or not */
+
+        EACH(d, dialects)
+        {
+            lanes error = (lanes){ 0 } + INFINITY;
+
+            EACH(l, TRIED) error = PICK(below == l, lower[l * dialects + d], error);
+            error += upper[e * dialects + d];
+            take_less(&error, e, d, &found);
+        }
+    }
+    keep_least(&found, first[0], out);
 }
 
 MUC_WIDE_LOOP void muc_bd_survey_shared(muc_bd_kind kind, const muc_bd_survey *upper,
                                         const muc_bd_survey *lower, muc_bd_least *out)
 {
-    unsigned dialects = kind == MUC_BD_B5 ? 1 : MUC_BD_DIALECTS;
-    const lanes *errors[2] = { kind == MUC_BD_B5 ? upper->b5 : upper->b4[0],
-                               kind == MUC_BD_B5 ? lower->b5 : lower->b4[0] };
-    least found = { .error = (lanes){ 0 } + INFINITY };
-    wide_lanes exponent[2];
+    int64_t first[2][LANES];
 
-    memcpy(&exponent[0], upper->first, sizeof(exponent[0]));
-    memcpy(&exponent[1], lower->first, sizeof(exponent[1]));
-    for (unsigned e = 0; e < TRIED; e++, exponent[0] += 1) {
-        wide_lanes below = exponent[0] - exponent[1]; /* where the lower block has it, or not */
-
-        for (unsigned d = 0; d < dialects; d++) {
-            lanes error = (lanes){ 0 } + INFINITY;
-
-            for (unsigned l = 0; l < TRIED; l++)
-                error = PICK(below == l, errors[1][l * dialects + d], error);
-            error += errors[0][e * dialects + d];
-            take_less(&error, d, &exponent[0], &found);
-        }
-    }
-    keep_least(&found, out);
+    memcpy(first[0], upper->first, sizeof(first[0]));
+    memcpy(first[1], lower->first, sizeof(first[1]));
+    if (kind == MUC_BD_B5)
+        share(first, upper->b5, lower->b5, 1, out);
+    else
+        share(first, upper->b4[0], lower->b4[0], MUC_BD_DIALECTS, out);
 }

@@ -65,38 +65,50 @@ static float b5_value_of(unsigned code, const muc_bd_term *term)
     return code & 16 ? -magnitude : magnitude;
 }
 
-static void b4_values(const muc_bd_term *term, unsigned n, float *values)
-{
-    float of_code[16];
+/* eight elements at once, and the codes of a block */
+typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t int_lanes __attribute__((vector_size(32)));
+typedef uint8_t byte_lanes __attribute__((vector_size(8), aligned(1), may_alias));
+typedef uint8_t codes __attribute__((vector_size(MUC_BD_ELEMS), aligned(1), may_alias));
 
-    for (unsigned code = 0; code < 16; code++)
-        of_code[code] = value_of(code, term);
-    for (unsigned i = 0; i < n; i++)
-        values[i] = of_code[term->code[i]];
+/* as value_of() and b5_value_of(), of all codes, those beyond the block's elements too */
+MUC_WIDE_LOOP static void term_values(muc_bd_kind kind, const muc_bd_term *term,
+                                      float values[MUC_BD_ELEMS])
+{
+    const uint8_t *m = muc_bd_dialects[term->dialect];
+    codes code = *(const codes *)(const void *)term->code, size = code & 15;
+    unsigned sign = kind == MUC_BD_B5 ? 27 : 28; /* from a code's to a float's */
+    float unit = muc_bd_unit(term->exponent);
+
+    if (kind != MUC_BD_B5) {
+        codes index = code & 7;
+
+        size = index & 0;
+        for (unsigned i = 0; i < 7; i++)
+            size += (codes)(index > (uint8_t)i) & (uint8_t)(m[i + 1] - m[i]);
+    }
+    for (unsigned i = 0; i < MUC_BD_ELEMS; i += 8) {
+        byte_lanes s = *(const byte_lanes *)(const void *)((const uint8_t *)&size + i);
+        byte_lanes c = *(const byte_lanes *)(const void *)((const uint8_t *)&code + i);
+        int_lanes minus = (__builtin_convertvector(c, int_lanes) << sign) & INT32_MIN;
+        lanes size_of = __builtin_convertvector(__builtin_convertvector(s, int_lanes), lanes);
+
+        *(lanes *)(void *)(values + i) = (lanes)((int_lanes)(size_of * unit) | minus);
+    }
 }
 
 void muc_bd_values(const muc_bd_block *block, unsigned n, float *values)
 {
-    float second[MUC_BD_ELEMS];
+    float all[2][MUC_BD_ELEMS] = { { 0 } };
 
-    switch (block->kind) {
-    case MUC_BD_Z:
-        memset(values, 0, n * sizeof(*values));
-        break;
-    case MUC_BD_B4:
-        b4_values(block->term, n, values);
-        break;
-    case MUC_BD_B5:
+    if (block->kind != MUC_BD_Z)
+        term_values(block->kind, block->term, all[0]);
+    if (block->kind == MUC_BD_R) {
+        term_values(MUC_BD_B4, block->term + 1, all[1]);
         for (unsigned i = 0; i < n; i++)
-            values[i] = b5_value_of(block->term->code[i], block->term);
-        break;
-    case MUC_BD_R:
-        b4_values(block->term, n, values);
-        b4_values(block->term + 1, n, second);
-        for (unsigned i = 0; i < n; i++)
-            values[i] += second[i];
-        break;
+            all[0][i] += all[1][i];
     }
+    memcpy(values, all[0], n * sizeof(*values));
 }
 
 float muc_bd_round(muc_bd_block *block, unsigned i, float w)
@@ -118,39 +130,31 @@ float muc_bd_round(muc_bd_block *block, unsigned i, float w)
     return first + value_of(term[1].code[i], &term[1]);
 }
 
-/* eight elements at once */
-typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t int_lanes __attribute__((vector_size(32)));
-typedef uint8_t byte_lanes __attribute__((vector_size(8), aligned(1), may_alias));
-
-/* The sign at its bit where the index is not zero. */
-#define CODES(index, w, sign) \
-    __builtin_convertvector((index) | (((index) > 0) & ((w) < 0) & (sign)), byte_lanes)
-
 /* as nearest() and nearest_b5() */
 MUC_WIDE_LOOP static void round_term(muc_bd_kind kind, const float *w, muc_bd_term *term)
 {
     const uint8_t *m = muc_bd_dialects[term->dialect];
     float scale = muc_bd_per_unit(term->exponent);
     const int_lanes sixteen = (int_lanes)((lanes){ 0 } + 16.0f); /* beyond every grid */
+    codes q, minus, index = { 0 };
 
     for (unsigned i = 0; i < MUC_BD_ELEMS; i += 8) {
         lanes x = *(const lanes *)(const void *)(w + i);
         lanes size = (lanes)((int_lanes)x & 0x7fffffff) * scale;
         lanes y = (lanes)(((size < 16) & (int_lanes)size) | ((size >= 16) & sixteen));
-        byte_lanes *out = (byte_lanes *)(void *)(term->code + i);
-        int_lanes index = { 0 };
+        lanes steps = kind == MUC_BD_B5 ? y + 0.5f : 2 * y;
 
-        if (kind == MUC_BD_B5) {
-            index = __builtin_convertvector(y + 0.5f, int_lanes);
-            index += index > 15;
-            *out = CODES(index, x, 16);
-        } else {
-            for (unsigned j = 0; j < 7; j++)
-                index -= 2 * y >= (float)(m[j] + m[j + 1]);
-            *out = CODES(index, x, 8);
-        }
+        *(byte_lanes *)(void *)((uint8_t *)&q + i) =
+            __builtin_convertvector(__builtin_convertvector(steps, int_lanes), byte_lanes);
+        *(byte_lanes *)(void *)((uint8_t *)&minus + i) = __builtin_convertvector(x < 0, byte_lanes);
     }
+    if (kind == MUC_BD_B5)
+        index = q + (codes)(q > 15);
+    else
+        for (unsigned j = 0; j < 7; j++)
+            index -= (codes)(q >= (uint8_t)(m[j] + m[j + 1]));
+    *(codes *)(void *)term->code =
+        index | ((codes)(index > 0) & minus & (uint8_t)(kind == MUC_BD_B5 ? 16 : 8));
 }
 
 void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w)
@@ -238,11 +242,10 @@ unsigned muc_bd_kind_bytes(muc_bd_kind kind, unsigned n)
 
 static bool is_zero(const muc_bd_block *block, unsigned n)
 {
-    bool zero = true;
+    static const uint8_t zeros[MUC_BD_ELEMS];
 
-    for (unsigned i = 0; i < n; i++)
-        zero &= block->term[0].code[i] == 0;
-    return zero && block->kind != MUC_BD_R;
+    return block->kind == MUC_BD_Z ||
+           (block->kind != MUC_BD_R && memcmp(block->term[0].code, zeros, n) == 0);
 }
 
 static bool same_header(const muc_bd_block *a, const muc_bd_block *b)
@@ -282,12 +285,12 @@ static void write_header(const muc_bd_term *term, muc_bd_kind kind, uint8_t *out
     muc_store_u16(out, (uint16_t)(term->dialect << 12 | term->exponent << 7 | (int)kind << 4));
 }
 
-static void write_nibbles(const muc_bd_term *term, unsigned n, uint8_t *out)
+static void write_nibbles(const uint8_t *code, unsigned n, uint8_t *out)
 {
     for (unsigned i = 0; i + 1 < n; i += 2)
-        out[i / 2] = (uint8_t)(term->code[i] | term->code[i + 1] << 4);
+        out[i / 2] = (uint8_t)((code[i] & 15) | code[i + 1] << 4);
     if (n % 2 != 0)
-        out[n / 2] = term->code[n - 1];
+        out[n / 2] = code[n - 1] & 15;
 }
 
 static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
@@ -299,18 +302,17 @@ static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
     case MUC_BD_Z:
         break;
     case MUC_BD_B4:
-        write_nibbles(term, n, out);
+        write_nibbles(term->code, n, out);
         break;
     case MUC_BD_B5:
-        for (unsigned i = 0; i < n; i++) {
+        for (unsigned i = 0; i < n; i++)
             put(out, 1, i, term->code[i] >> 4);
-            put(out + plane, 4, i, term->code[i] & 15);
-        }
+        write_nibbles(term->code, n, out + plane);
         break;
     case MUC_BD_R:
-        write_nibbles(term, n, out);
+        write_nibbles(term->code, n, out);
         write_header(&term[1], MUC_BD_B4, out + nibbles);
-        write_nibbles(&term[1], n, out + nibbles + HEADER_BYTES);
+        write_nibbles(term[1].code, n, out + nibbles + HEADER_BYTES);
         break;
     }
 }

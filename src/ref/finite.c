@@ -6,27 +6,41 @@
 #include "base/vector_loop.h"
 #include "ref/kernels.h"
 
+typedef uint32_t lanes __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint16_t short_lanes __attribute__((vector_size(32), aligned(1), may_alias));
+
 /* Whether all exponent bits of one of them are set: it is infinite or not a number. No sum of
  * floats, whose order would have to be kept. */
 MUC_VECTOR_LOOP static bool has_no_end(const float *values, size_t count)
 {
-    uint32_t found = 0;
+    lanes found = { 0 };
+    size_t i = 0;
 
-    for (size_t i = 0; i < count; i++)
-        found |= (muc_f32_bits(values[i]) & 0x7f800000u) + 0x00800000u;
-    return found >> 31 != 0;
+    for (; i + 8 <= count; i += 8)
+        found |= (*(const lanes *)(const void *)(values + i) & 0x7f800000u) + 0x00800000u;
+    for (; i < count; i++)
+        found[0] |= (muc_f32_bits(values[i]) & 0x7f800000u) + 0x00800000u;
+    for (i = 1; i < 8; i++)
+        found[0] |= found[i];
+    return found[0] >> 31 != 0;
 }
 
 /* the same of bf16, of no alignment */
 MUC_VECTOR_LOOP static bool has_no_end_bf16(const uint8_t *values, size_t count)
 {
-    uint16_t found = 0, bits;
+    short_lanes found = { 0 };
+    size_t i = 0;
+    uint16_t bits;
 
-    for (size_t i = 0; i < count; i++) {
+    for (; i + 16 <= count; i += 16)
+        found |= (*(const short_lanes *)(const void *)(values + 2 * i) & 0x7f80) + 0x0080;
+    for (; i < count; i++) {
         memcpy(&bits, values + 2 * i, sizeof(bits));
-        found = (uint16_t)(found | ((bits & 0x7f80u) + 0x0080u));
+        found[0] = (uint16_t)(found[0] | ((bits & 0x7f80u) + 0x0080u));
     }
-    return found >> 15 != 0;
+    for (i = 1; i < 16; i++)
+        found[0] |= found[i];
+    return found[0] >> 15 != 0;
 }
 
 muc_status muc_ref_check_finite(muc_context *ctx, const muc_graph *graph, uint32_t id,
