@@ -43,6 +43,8 @@ static void encode_column(const encoding *e, const float *w, const muc_bd_column
         out->bytes += muc_bd_write(block, n, out->data + out->bytes);
         out->blocks[block->kind]++;
         out->shared += block->shared;
+        if (e->matrix->unmeasured)
+            continue;
         out->error += muc_bd_error(block, w + at, importance ? importance + at : NULL, n, &energy);
         out->energy += energy;
     }

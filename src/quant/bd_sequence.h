@@ -22,6 +22,7 @@ struct muc_bd_matrix {
     const void *data; /* read's own */
     const float
         *importance; /* [k], what an element's squared error counts: >= 0, finite; or NULL */
+    bool unmeasured; /* the sequence's error and energy are left 0, which takes less time */
     uint64_t *kept;  /* [muc_bd_kept_count(n, k)], zeroed, or NULL. Planning keeps here what it
                       * found of each column in each tile, and muc_bd_quantize with the rule of that
                       * planning need not look for it again. The bytes are the same. */

@@ -285,8 +285,25 @@ static void write_header(const muc_bd_term *term, muc_bd_kind kind, uint8_t *out
     muc_store_u16(out, (uint16_t)(term->dialect << 12 | term->exponent << 7 | (int)kind << 4));
 }
 
+/* of a whole block */
+MUC_WIDE_LOOP static void write_all_nibbles(const uint8_t *code, uint8_t *out)
+{
+    typedef uint8_t half __attribute__((vector_size(MUC_BD_ELEMS / 2), aligned(1), may_alias));
+    const codes all = *(const codes *)(const void *)code & 15;
+    half even = __builtin_shufflevector(all, all, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
+                                        28, 30);
+    half odd = __builtin_shufflevector(all, all, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27,
+                                       29, 31);
+
+    *(half *)(void *)out = even | odd << 4;
+}
+
 static void write_nibbles(const uint8_t *code, unsigned n, uint8_t *out)
 {
+    if (n == MUC_BD_ELEMS) {
+        write_all_nibbles(code, out);
+        return;
+    }
     for (unsigned i = 0; i + 1 < n; i += 2)
         out[i / 2] = (uint8_t)((code[i] & 15) | code[i + 1] << 4);
     if (n % 2 != 0)

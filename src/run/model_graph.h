@@ -12,7 +12,8 @@ muc_status muc_model_graph(muc_context *ctx, const muc_model *model, muc_graph *
 /* The same without any value, to see what fits before weights are read. */
 muc_status muc_model_shapes(muc_context *ctx, const muc_model *model, muc_graph **out);
 
-/* Weights become blocks, all other constants float32: what a target, or a .bdt file, takes. */
+/* Weights become blocks, all other constants float32: what a target, or a .bdt file, takes. out as
+ * for muc_quantize_weights. */
 muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
                               const muc_weight_options *options, muc_graph *graph,
                               muc_quantize_result *out);

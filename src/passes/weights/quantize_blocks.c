@@ -17,7 +17,7 @@ typedef struct quantizing {
     size_t count;
     uint64_t weights;
     muc_bd_rule rule;
-    muc_quantize_result *result;
+    muc_quantize_result *result; /* or NULL */
 } quantizing;
 
 static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uint32_t column,
@@ -52,7 +52,8 @@ static muc_status collect(quantizing *q)
                                    .n = muc_expr_get(graph->pool, tensor->dims[0])->lo,
                                    .k = muc_expr_get(graph->pool, tensor->dims[1])->lo,
                                    .read = read_column,
-                                   .data = tensor };
+                                   .data = tensor,
+                                   .unmeasured = !q->result };
         q->weights += (uint64_t)matrix->n * matrix->k;
         q->tensors[q->count++] = id;
     }
@@ -123,6 +124,8 @@ static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequenc
     tensor->sequence = sequence->data;
     tensor->sequence_bytes = sequence->bytes;
     tensor->sequence_rests = true;
+    if (!result)
+        return MUC_OK;
     result->bytes += sequence->bytes;
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
         result->blocks[kind] += sequence->blocks[kind];
@@ -181,7 +184,8 @@ static muc_status quantize(quantizing *q, const muc_quantize_options *options)
     if (!options->calibration)
         MUC_TRY(new_kept(q));
     MUC_TRY(choose_rule(q, options->bits_per_weight, &q->rule));
-    q->result->weights = q->weights;
+    if (q->result)
+        q->result->weights = q->weights;
     if (options->calibration)
         return muc_calibrate(q->ctx, q->graph, options->calibration, quantize_calibrated, q);
     return quantize_plain(q);
@@ -193,7 +197,8 @@ muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
     quantizing q = { .ctx = ctx, .graph = graph, .result = out };
     muc_status status;
 
-    memset(out, 0, sizeof(*out));
+    if (out)
+        memset(out, 0, sizeof(*out));
     MUC_TRY(muc_graph_verify(ctx, graph));
     status = MUC_NEW_ARRAY(ctx, room, graph->node_count, &q.matrices);
     if (status == MUC_OK)

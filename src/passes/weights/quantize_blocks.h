@@ -21,7 +21,8 @@ typedef struct muc_quantize_result {
 } muc_quantize_result;
 
 /* Quantizes every matrix that a LINEAR multiplies by or an EMBED looks up, and attaches its
- * sequence to the tensor; the graph owns it. Same bytes at any thread count.
+ * sequence to the tensor; the graph owns it. Same bytes at any thread count. out NULL: nobody asks
+ * for the errors, whose measurement takes time.
  *
  * The kinds are those that muc_bd_afford finds for the budget; the least is all B4 with shared
  * headers, 4.56 bits per weight in whole tiles.

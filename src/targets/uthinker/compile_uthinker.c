@@ -137,10 +137,9 @@ static muc_status build_graph(compile_job *job)
 static muc_status quantize(compile_job *job)
 {
     const muc_weight_options *weights = &job->options->weights;
-    muc_quantize_result result;
 
     if (job->model->kind != MUC_MODEL_BLOCKS)
-        return muc_graph_quantize(job->ctx, job->model, weights, job->graph, &result);
+        return muc_graph_quantize(job->ctx, job->model, weights, job->graph, NULL);
     if (weights->codec || weights->bits > 0 || weights->calibration)
         return muc_fail(job->ctx, MUC_USAGE, job->model->path, MUC_NO_OFFSET,
                         "a .bdt file is quantized already; its options were given to muc quantize");
