@@ -38,11 +38,12 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
-/* bytes of the widened inputs of a tile's pixels, 1 or 4 */
+/* bytes of the widened inputs of a tile's pixels: four, or of a vector one if it may be alone */
 static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs,
-                                           int32_t pixels)
+                                           int alone)
 {
-    return (size_t)layer->shape.groups * (size_t)runs->words * (size_t)pixels * 8;
+    return (size_t)layer->shape.groups * (size_t)runs->words *
+           (alone && mur_dsp_is_vector(layer) ? 8 : 32);
 }
 
 /* words of two channels' weights, with biases, multipliers and shifts */

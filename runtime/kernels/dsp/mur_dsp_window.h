@@ -16,9 +16,8 @@
 typedef struct mur_dsp_window {
     const mur_conv_s8 *layer;
     mur_dsp_runs runs;
-    int32_t left_over; /* of a row's last pixels, fewer than four, how many at a time: 1 or 3 */
-    uint32_t *x;       /* inputs of one or four pixels, of all groups */
-    int8_t *border;    /* a run with bytes outside the image */
+    uint32_t *x;    /* inputs of one or four pixels, of all groups */
+    int8_t *border; /* a run with bytes outside the image */
     const int8_t *in;
 } mur_dsp_window;
 
@@ -163,8 +162,7 @@ static void mur_dsp_gather4(const mur_dsp_window *window, int32_t top, int32_t c
     }
 }
 
-/* Up to four pixels whose inputs lie in window->x, by turns with those of four; one alone if no
- * more than one is left over at a time. */
+/* up to four pixels whose inputs lie in window->x */
 typedef void mur_dsp_multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out);
 
 /* does a row of four pixels at `column`s stay between the edges, each row one run? */
@@ -176,29 +174,36 @@ static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t column)
            column + 3 * layer->shape.stride_w + layer->shape.kernel_w <= layer->shape.in_w;
 }
 
-static void mur_dsp_run_row(const mur_dsp_window *window, int32_t top, int8_t *out,
-                            mur_dsp_multiply *multiply)
+/* left_over: of a row's last pixels, fewer than four, how many at a time: 1, alone, or 3, by turns
+ * with those of four */
+static inline void mur_dsp_run_row(const mur_dsp_window *window, int32_t top, int8_t *out,
+                                   int32_t left_over, mur_dsp_multiply *multiply)
 {
     const mur_conv_s8 *layer = window->layer;
-    int32_t column = -layer->shape.pad_left, pixels;
+    int32_t column = -layer->shape.pad_left, x = 0;
 
-    for (int32_t left = layer->shape.out_w; left > 0; left -= pixels) {
-        int32_t turns = left < 4 && window->left_over == 1 ? 1 : 4;
-
-        pixels = left >= 4 ? 4 : left < window->left_over ? left : window->left_over;
-        if (pixels == 4 && mur_dsp_is_inside(window, column))
+    for (; x + 4 <= layer->shape.out_w; x += 4, column += 4 * layer->shape.stride_w) {
+        if (mur_dsp_is_inside(window, column))
             mur_dsp_gather4(window, top, column);
         else
-            for (int32_t i = 0; i < pixels; i++)
-                mur_dsp_gather1(window, window->x + i, turns, top,
-                                column + i * layer->shape.stride_w);
-        multiply(window, pixels, out);
-        out += pixels * layer->shape.out_c;
-        column += pixels * layer->shape.stride_w;
+            for (int32_t i = 0; i < 4; i++)
+                mur_dsp_gather1(window, window->x + i, 4, top, column + i * layer->shape.stride_w);
+        multiply(window, 4, out);
+        out += 4 * layer->shape.out_c;
+    }
+    for (int32_t i = 0; x + i < layer->shape.out_w; column += layer->shape.stride_w) {
+        mur_dsp_gather1(window, window->x + i, left_over == 1 ? 1 : 4, top, column);
+        i++;
+        if (i < left_over && x + i < layer->shape.out_w)
+            continue;
+        multiply(window, i, out);
+        out += i * layer->shape.out_c;
+        x += i;
+        i = 0;
     }
 }
 
-/* the whole layer; left_over: as in mur_dsp_window */
+/* the whole layer */
 static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
                              int32_t left_over, mur_dsp_multiply *multiply)
 {
@@ -206,18 +211,16 @@ static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t 
     size_t x_bytes;
 
     window.layer = layer;
-    window.left_over = left_over;
     window.in = in;
     window.runs = mur_dsp_runs_of(layer);
     window.x = scratch;
-    x_bytes = mur_dsp_widened_bytes(layer, &window.runs,
-                                    left_over == 1 && mur_dsp_is_vector(layer) ? 1 : 4);
+    x_bytes = mur_dsp_widened_bytes(layer, &window.runs, left_over == 1);
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.words != window.runs.whole_words) /* their last word is not filled */
         memset(scratch, 0, x_bytes);
     for (int32_t y = 0; y < layer->shape.out_h; y++)
         mur_dsp_run_row(&window, y * layer->shape.stride_h - layer->shape.pad_top,
-                        out + y * layer->shape.out_pitch, multiply);
+                        out + y * layer->shape.out_pitch, left_over, multiply);
 }
 
 #endif

@@ -141,17 +141,17 @@ size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)pairs * (size_t)mur_dsp_pair_words(&runs) * 4;
 }
 
-static size_t window_bytes(const mur_conv_s8 *layer, int32_t pixels)
+static size_t window_bytes(const mur_conv_s8 *layer, int alone)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
-    return mur_dsp_widened_bytes(layer, &runs, pixels) +
+    return mur_dsp_widened_bytes(layer, &runs, alone) +
            (mur_dsp_is_vector(layer) ? 0 : ((size_t)runs.bytes + 15) & ~(size_t)15);
 }
 
 size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return window_bytes(layer, mur_dsp_is_vector(layer) ? 1 : 4);
+    return window_bytes(layer, 1);
 }
 
 /* The input at place `at` of the kernels' order, as an index of a channel's weights; -1 for none.
@@ -240,7 +240,7 @@ size_t mur_single_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 
 size_t mur_single_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return window_bytes(layer, 4);
+    return window_bytes(layer, 0);
 }
 
 void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
