@@ -563,10 +563,20 @@ def recordings():
     put("wav", "long_chunk.wav", b"RIFF\0\0\0\0WAVEjunk\xff\xff\xff\xff")
 
 
+def requests():
+    put("http", "browser", b"GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nAccept: text/html,*/*;q=0.8\r\nConnection: keep-alive\r\n\r\n")
+    put("http", "old_head", b"HEAD / HTTP/1.0\r\n\r\n")
+    put("http", "two_hosts", b"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n")
+    put("http", "no_field", b"GET / HTTP/1.1\r\nHost\r\n\r\n")
+    put("http", "another_path", b"GET /favicon.ico?x HTTP/1.1\r\nHost: x\r\n\r\nmore")
+    put("http", "cut_off", b"GET / HTTP/1.1\r\nHost: x\r\n\r")
+
+
 def main():
     npz()
     images()
     recordings()
+    requests()
     for name, data in [*onnx_seeds.models(), *onnx_seeds.refused()]:
         put("onnx", name, data)
     tflite_models()
