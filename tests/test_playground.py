@@ -19,11 +19,16 @@ PAGE = WORK / "page.html"
 PAGE.write_bytes(b"<!DOCTYPE html>\n<title>\xce\xbc</title>\n" + bytes(range(256)) * 8192)  # 2 MB, more than a socket holds
 
 
+def listen_to_interrupts():
+    """What a shell starts in the background ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Playground:
     """muc playground at a free port, ended by SIGINT as Ctrl-C does."""
     def __init__(self, port=0):
         self.child = subprocess.Popen([MUC, "playground", "--port", str(port), "--page", PAGE], stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True)
+                                      stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts)
         self.address = self.child.stdout.readline().strip()
 
     def __enter__(self):
