@@ -130,6 +130,13 @@ MUC_VECTOR_LOOP void muc_ref_weighted_sum(const float *weights, const float *row
             EACH(i, SUMS / LANES) s[i] += weights[r] * LOAD_F32(rows + r * stride + c + i * LANES);
         EACH(i, SUMS / LANES) * (lanes *)(void *)(out + c + i * LANES) = s[i];
     }
+    for (; c + LANES <= columns; c += LANES) {
+        lanes s = { 0 };
+
+        for (size_t r = 0; r < count; r++)
+            s += weights[r] * LOAD_F32(rows + r * stride + c);
+        *(lanes *)(void *)(out + c) = s;
+    }
     for (size_t i = c; i < columns; i++)
         out[i] = 0;
     for (size_t r = 0; r < count; r++)
