@@ -11,9 +11,6 @@ enum { LANES = 8, X_ROWS = 3, W_ROWS = 4 };
 /* Bytes from weights at work to those that are fetched: a processor sees no stream in four short
  * rows beside each other. */
 enum { AHEAD = 16384 };
-/* Elements of a row of weights from which on one after the other waits for memory alone, which is
- * fastest from one end to the other; shorter ones are mostly those of models that a cache holds. */
-enum { LEAST_STREAMED = 256 };
 
 /* Element-wise IEEE operations: the compiler's choice of instructions cannot change a bit. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -157,7 +154,7 @@ static void multiply_panel(const float *x, size_t rows, const muc_ref_value *w, 
     size_t k = w->columns;
     product p = { x, NULL, out, rows, count, k, k, k, out_stride, W_ROWS };
     bool few = rows <= X_ROWS, is_bf16 = w->dtype == MUC_BF16;
-    bool stream = rows == 1 && w->dtype == MUC_F32 && k >= LEAST_STREAMED;
+    bool stream = rows == 1 && w->dtype == MUC_F32 && k >= MUC_DOT_STREAMED;
     bool pairs = !stream && count == MUC_DOT_PANEL && k % LANES == 0 && muc_dot_has_avx512();
     muc_dot_weights kind = is_bf16 ? MUC_DOT_BF16 : MUC_DOT_F32;
     float *packed = panel + MUC_DOT_PANEL * k;

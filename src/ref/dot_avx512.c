@@ -9,7 +9,7 @@
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
 
 /* A register holds the eight sums of two rows of w. */
-enum { LANES = 8, PAIRS = MUC_DOT_PANEL / 2, X_ROWS = 4, AHEAD = 16384 };
+enum { LANES = 8, PAIRS = MUC_DOT_PANEL / 2, X_ROWS = 4, AHEAD = 16384, STREAM_AHEAD = 4096 };
 
 bool muc_dot_has_avx512(void)
 {
@@ -125,6 +125,25 @@ void muc_dot_pack(muc_dot_weights kind, const void *w, size_t k, float *packed)
         } \
     }
 
+/* The same of one row of x and long rows of w, two at a time. */
+AVX512 static void stream_bf16(const float *x, const uint16_t *w, size_t k, float *out)
+{
+    for (size_t r = 0; r < MUC_DOT_PANEL; r += 4) {
+        __m512 s[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() };
+
+        EACH(p_, 2)
+        for (size_t i = 0; i < k; i += LANES) {
+            const uint16_t *pair = w + (r + 2 * p_) * k;
+
+            __builtin_prefetch((const char *)(pair + 2 * i) + STREAM_AHEAD);
+            s[p_] =
+                _mm512_add_ps(s[p_], _mm512_mul_ps(_mm512_broadcast_f32x8(_mm256_loadu_ps(x + i)),
+                                                   bf16_pair(pair, k, 0, i)));
+        }
+        _mm_storeu_ps(out + r, finish(s[0], s[1]));
+    }
+}
+
 MULTIPLY(multiply_packed, float, packed_pair, KEEP)
 MULTIPLY(multiply_f32, float, f32_pair, FETCH)
 MULTIPLY(multiply_bf16, uint16_t, bf16_pair, FETCH)
@@ -134,6 +153,8 @@ void muc_dot_multiply(muc_dot_weights kind, const float *x, size_t rows, const v
 {
     if (kind == MUC_DOT_PACKED)
         multiply_packed(x, rows, w, k, out, out_stride);
+    else if (kind == MUC_DOT_BF16 && rows == 1 && k >= MUC_DOT_STREAMED)
+        stream_bf16(x, w, k, out);
     else if (kind == MUC_DOT_F32)
         multiply_f32(x, rows, w, k, out, out_stride);
     else

@@ -6,7 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MUC_DOT_PANEL = 8 }; /* rows of weights that are multiplied together */
+enum {
+    MUC_DOT_PANEL = 8, /* rows of weights that are multiplied together */
+    /* Elements of a row of weights from which on one row of x waits for memory alone, which is
+     * fastest in one stream or two; shorter rows are mostly those of models that a cache holds. */
+    MUC_DOT_STREAMED = 256
+};
 
 /* Whether this processor runs the two functions below, which do nothing elsewhere. */
 bool muc_dot_has_avx512(void);
