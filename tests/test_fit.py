@@ -39,6 +39,19 @@ def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
         assert extremes == (min(figures), max(figures)), (core, extremes, figures)
 
 
+def test_rates_of_layers_are_the_medians_of_the_measured_ones():
+    table = (ROOT / "src/targets/mcu/machines/layer_rates.def").read_text(encoding="utf-8")
+    rows = {core: tuple(map(int, rates)) for core, *rates in re.findall(r"^MUC_MCU_LAYER_RATES\((\w+), (\d+), (\d+), (\d+)\)", table, re.M)}
+    board_of = {"CORTEX_M0PLUS": "m0", "CORTEX_M23": "m0", "CORTEX_M33": "m4", "CORTEX_M85": "m55"}
+    with open(ROOT / "bench/layers.csv", newline="", encoding="utf-8") as file:
+        measured_ones = {row["board"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 12
+    for core, rates in rows.items():
+        board = board_of.get(core) or ("rv32" if core.startswith("RV32") else core.lower().replace("cortex_", ""))
+        medians = tuple(round(100 * float(measured_ones[board][f"{kind} a product"])) for kind in ("conv", "depthwise", "linear"))
+        assert rates == medians, (core, rates, medians)
+
+
 def test_a_network_needs_what_compile_says_on_every_machine():
     need_data()
     machines = rows_of(fit(KWS), "mcu")

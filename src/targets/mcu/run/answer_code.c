@@ -384,7 +384,7 @@ static muc_status advise_machine(answering *a)
 }
 
 muc_status muc_code_answer(muc_context *ctx, muc_arena *arena, const muc_code_folder *folder,
-                           const uint64_t *cycles, muc_report *report)
+                           const uint64_t *cycles, const char *const *slow, muc_report *report)
 {
     answering a = { ctx, arena, folder->json, json_object_get(folder->json, "steps"), report };
 
@@ -398,6 +398,10 @@ muc_status muc_code_answer(muc_context *ctx, muc_arena *arena, const muc_code_fo
     advise_floats(&a);
     advise_touches(&a);
     advise_kernels(&a);
+    for (size_t i = 0; i < json_array_size(a.steps); i++)
+        if (slow[i])
+            muc_report_advise(report, "'%s' takes %s.",
+                              muc_member_text(json_array_get(a.steps, i), "name"), slow[i]);
     advise_slow_layers(&a, cycles);
     MUC_TRY(advise_machine(&a));
     muc_report_end(report);

@@ -13,6 +13,7 @@
 #include "run/arrays.h"
 #include "targets/mcu/emit/code_folder.h"
 #include "targets/mcu/run/answer_code.h"
+#include "targets/mcu/run/layer_rates.h"
 #include "targets/target.h"
 #include "report/answers.h"
 #include "report/figures.h"
@@ -31,6 +32,7 @@ typedef struct folder_report {
     muc_code_profile profile; /* of a board; nothing without */
     muc_code_count *counts;   /* [step_count]; NULL without a board */
     bool *is_counted;         /* [step_count] */
+    const char **slow;        /* [step_count] what slow layers are to change; else NULL */
     uint64_t *cycles;         /* [step_count] modelled, waiting included; NULL without */
     bool speaks;              /* is a language model */
     uint32_t position;        /* of the token that is counted, if it is */
@@ -186,6 +188,21 @@ static muc_status keep_token(folder_report *r)
     return MUC_OK;
 }
 
+/* Small layers are of no matter. */
+static muc_status judge_layers(folder_report *r)
+{
+    uint64_t all = 0;
+
+    for (uint32_t i = 0; i < r->step_count; i++)
+        all += r->counts[i].instructions;
+    for (uint32_t i = 0; i < r->step_count; i++)
+        if (r->counts[i].instructions >= all / 100)
+            MUC_TRY(muc_code_judge_layer(r->ctx, r->arena, r->folder->json,
+                                         json_array_get(r->steps, i), r->counts[i].instructions,
+                                         &r->slow[i]));
+    return MUC_OK;
+}
+
 static muc_status count_on(folder_report *r, const muc_report_options *options)
 {
     muc_bytes gathered;
@@ -198,7 +215,7 @@ static muc_status count_on(folder_report *r, const muc_report_options *options)
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->counts));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->is_counted));
     assign_counts(r);
-    return MUC_OK;
+    return r->speaks ? MUC_OK : judge_layers(r);
 }
 
 /* ---- facts ---- */
@@ -321,6 +338,7 @@ static const muc_report_column layer_columns[] = {
     { "macs", NULL, "multiply-accumulates, dimensions left open at their most" },
     { "instructions", NULL, "executed by the step on the emulated board" },
     { "per_mac", NULL, "instructions for each multiply-accumulate" },
+    { "slow", NULL, "that it takes twice what its kind takes, and what to change" },
     { "modelled_cycles", NULL, "of the core, by a model of it: no measurement of a chip" },
     { "touch_cycles", NULL, "of them, waiting for what is read for the first time" },
     { "taken", NULL, "branches" },
@@ -360,6 +378,8 @@ static void add_counted(folder_report *r, uint32_t step, uint64_t macs, uint64_t
     muc_report_add_count(r->report, "instructions", count->instructions);
     if (divides)
         muc_report_add_real(r->report, "per_mac", (double)count->instructions / (double)macs);
+    if (r->slow[step])
+        muc_report_add_text(r->report, "slow", "%s", r->slow[step]);
     if (r->profile.cycle_count == 0)
         return;
     muc_report_add_count(r->report, "modelled_cycles", count->cycles + touch);
@@ -674,6 +694,7 @@ static muc_status make_report(folder_report *r, const muc_report_options *option
                         "its description has %zu steps, at most %d are expected",
                         json_array_size(r->steps), MOST_STEPS);
     r->step_count = (uint32_t)json_array_size(r->steps);
+    MUC_TRY(MUC_ARENA_NEW(r->ctx, r->arena, r->step_count + (size_t)1, &r->slow));
     MUC_TRY(name_steps(r));
     if (board)
         MUC_TRY(count_on(r, options));
@@ -683,7 +704,7 @@ static muc_status make_report(folder_report *r, const muc_report_options *option
     if (board)
         add_sections(r);
     add_buffers(r);
-    MUC_TRY(muc_code_answer(r->ctx, r->arena, r->folder, r->cycles, r->report));
+    MUC_TRY(muc_code_answer(r->ctx, r->arena, r->folder, r->cycles, r->slow, r->report));
     if (r->cycles)
         MUC_TRY(muc_code_draw_roofline(r->ctx, r->arena, r->folder, r->cycles, r->report));
     MUC_TRY(draw_memories(r));
