@@ -197,7 +197,8 @@ muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
                                        muc_status status)
 {
     const muc_op_info *info = muc_op_get(node->op);
-    bool from = node->input_count > 0 && graph->tensors[node->inputs[0]].quantization != NULL;
+    uint32_t data = node->op == MUC_OP_WHERE ? 1 : 0; /* behind the condition */
+    bool from = node->input_count > data && graph->tensors[node->inputs[data]].quantization != NULL;
     bool is_quantized = outputs[0].quantization != NULL;
 
     if (node->op == MUC_OP_QUANTIZE || node->op == MUC_OP_DEQUANTIZE)

@@ -60,6 +60,25 @@ muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out)
 
 const muc_attribute muc_int8_to = { .key = MUC_KEY_TO, .value.integer = MUC_I8 };
 
+/* what numbers of a constant are at least, where a mask's depth does not matter */
+static float floor_of(const pass *p, uint32_t tensor)
+{
+    float most = -INFINITY, spread = 0;
+
+    if (p->ranges->masks[tensor] != MUC_MASK)
+        return -INFINITY;
+    for (uint64_t i = 0; i < elements_of(p, tensor); i++)
+        most = fmaxf(most, element(p, tensor, i));
+    for (uint32_t n = 0; n < p->r.old.node_count; n++)
+        for (uint32_t k = 0; k < p->r.old.nodes[n].input_count; k++)
+            if (p->r.old.nodes[n].inputs[k] == tensor) {
+                const muc_range *other = &p->ranges->tensors[p->r.old.nodes[n].inputs[1 - k]];
+
+                spread = fmaxf(spread, other->counts ? other->most - other->least : 0);
+            }
+    return muc_mask_floor(most, spread);
+}
+
 /* a constant of one scale over its own range */
 static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
 {
@@ -71,15 +90,16 @@ static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
     const char *name;
     muc_status status;
     int8_t *data = NULL;
-    bool shape = is_shape(p, tensor);
+    bool shape = is_shape(p, tensor), shared = p->sources[root(p, tensor)] > 0;
+    float floor = floor_of(p, tensor);
 
-    for (uint64_t i = 0; i < count && !shape; i++) {
-        least = fminf(least, element(p, tensor, i));
+    for (uint64_t i = 0; i < count && !shape; i++)
         most = fmaxf(most, element(p, tensor, i));
-    }
+    for (uint64_t i = 0; i < count && !shape && !shared; i++)
+        least = fminf(least, fmaxf(element(p, tensor, i), floor));
     if (!(isfinite(least) && isfinite(most)))
         return muc_fail(p->r.ctx, MUC_MALFORMED, from->name, MUC_NO_OFFSET, "not finite");
-    if (p->sources[root(p, tensor)] == 0) /* else it shares a scale */
+    if (!shared)
         muc_int8_set_scale(p, root(p, tensor), least, most);
     if (!shape)
         MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, from->name, (size_t)count, &data));

@@ -180,10 +180,11 @@ static bool takes(const pass *p, const muc_node *node)
     }
 }
 
-/* whether a node that moves elements may move those of a constant: a table, and what is joined */
+/* whether a node that moves elements may move those of a constant: a table, what is joined or put
+ * in others' places */
 static bool moves_constant(muc_op op)
 {
-    return op == MUC_OP_CONCAT || op == MUC_OP_GATHER;
+    return op == MUC_OP_CONCAT || op == MUC_OP_GATHER || op == MUC_OP_WHERE;
 }
 
 /* whether the node is better off in int8; its data inputs are real and one of them is there in int8

@@ -21,7 +21,7 @@ static bool is_meeting(const pass *p, uint32_t node)
     const muc_node *n = &p->r.old.nodes[node];
 
     return p->r.needed[node] && p->forms[node] == SHARED && n->input_count > 1 &&
-           is_real(p, n->inputs[1]);
+           is_real(p, n->inputs[1]); /* not indices */
 }
 
 /* whether its numbers are those of other tensors of its scale */
@@ -93,6 +93,8 @@ static muc_status join_constants(const pass *p, const muc_node *node, muc_range 
         for (uint64_t k = 0; !is_shape(p, id) && k < elements_of(p, id); k++) {
             float value = element(p, id, k);
 
+            if (p->ranges->masks[node->outputs[0]] == MUC_MASKED) /* where a mask is */
+                value = fmaxf(value, p->ranges->tensors[node->outputs[0]].least);
             MUC_TRY(muc_range_add(p->r.ctx, into, old(p, id)->name, &value, 1));
         }
     }

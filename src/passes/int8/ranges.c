@@ -11,6 +11,8 @@ muc_status muc_ranges_new(muc_context *ctx, const muc_graph *graph, muc_ranges *
 {
     *out = (muc_ranges){ .graph = graph, .count = graph->tensor_count };
     MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &out->tensors));
+    MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, graph->tensor_count, &out->masks));
+    muc_masks_find(graph, out->masks);
     for (uint32_t i = 0; i < out->count; i++)
         out->tensors[i] = (muc_range){ .least = INFINITY, .most = -INFINITY };
     return MUC_OK;
@@ -21,6 +23,7 @@ void muc_ranges_free(muc_ranges *ranges)
     for (uint32_t i = 0; ranges->tensors && i < ranges->count; i++)
         free(ranges->tensors[i].counts);
     free(ranges->tensors);
+    free(ranges->masks);
 }
 
 /* twice the reach: two bins become one */
@@ -85,6 +88,22 @@ static bool is_seen(const muc_tensor *tensor)
            tensor->dtype == MUC_F32;
 }
 
+/* a tensor that softmax reads, or a mask, without the depths that do not matter */
+static muc_status add_masked(muc_context *ctx, const muc_ranges *ranges, const muc_ref *ref,
+                             uint32_t tensor, const muc_ref_view *view)
+{
+    const muc_graph *graph = ranges->graph;
+    muc_status status;
+    float *raised;
+
+    MUC_TRY(MUC_NEW_ARRAY(ctx, graph->name, view->elements, &raised));
+    muc_mask_raise(graph, ref, tensor, ranges->masks[tensor], view, raised);
+    status = muc_range_add(ctx, &ranges->tensors[tensor], graph->tensors[tensor].name, raised,
+                           view->elements);
+    free(raised);
+    return status;
+}
+
 muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *ref)
 {
     const muc_graph *graph = ranges->graph;
@@ -93,7 +112,11 @@ muc_status muc_ranges_add(muc_context *ctx, muc_ranges *ranges, const muc_ref *r
         const muc_tensor *tensor = &graph->tensors[i];
         muc_ref_view view;
 
-        if (is_seen(tensor) && muc_ref_get(ref, i, &view))
+        if (!is_seen(tensor) || !muc_ref_get(ref, i, &view))
+            continue;
+        if (ranges->masks[i] != MUC_NO_MASK)
+            MUC_TRY(add_masked(ctx, ranges, ref, i, &view));
+        else
             MUC_TRY(
                 muc_range_add(ctx, &ranges->tensors[i], tensor->name, view.data, view.elements));
     }

@@ -2,8 +2,7 @@
 #ifndef MUC_RANGES_H
 #define MUC_RANGES_H
 
-#include "graph/graph.h"
-#include "ref/ref.h"
+#include "passes/int8/masks.h"
 
 enum { MUC_RANGE_BINS = 2048 }; /* of a histogram around zero */
 
@@ -17,6 +16,7 @@ typedef struct muc_range {
 typedef struct muc_ranges {
     const muc_graph *graph;
     muc_range *tensors; /* [count] */
+    muc_mask *masks;    /* [count] */
     uint32_t count;     /* of the graph's tensors, before a pass changes it */
     uint64_t runs;
 } muc_ranges;

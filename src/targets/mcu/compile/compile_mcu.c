@@ -41,8 +41,23 @@ static void add_exports(muc_report *report, const muc_mcu_exports *exports)
     muc_report_end(report);
 }
 
-static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, const char *path,
-                              muc_report **out)
+/* multiply-accumulates of steps that give real numbers */
+static uint64_t float_macs(const muc_mcu_program *program, const muc_graph *graph)
+{
+    uint64_t macs = 0;
+
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const muc_node *node = program->steps[i].node;
+
+        if (node && graph->tensors[node->outputs[0]].dtype == MUC_F32)
+            macs += program->steps[i].macs;
+    }
+    return macs;
+}
+
+/* integers: the graph of a network that was made int8, or NULL */
+static muc_status make_report(muc_context *ctx, const muc_mcu_build *build,
+                              const muc_graph *integers, const char *path, muc_report **out)
 {
     const muc_mcu_program *program = &build->program;
     muc_report *report;
@@ -54,6 +69,8 @@ static muc_status make_report(muc_context *ctx, const muc_mcu_build *build, cons
     muc_report_add_text(report, "machine", "%s", build->machine.name);
     muc_report_add_count(report, "steps", program->step_count);
     muc_report_add_count(report, "macs", muc_mcu_macs(program));
+    if (integers)
+        muc_report_add_count(report, "float32_macs", float_macs(program, integers));
     if (program->loop.turns) {
         muc_report_add_integer(report, "recomputed_macs", program->loop.more_macs);
         muc_report_add_text(report, "patches", "%" PRIu32 " x %" PRIu32 " of %" PRIu32 " layers",
@@ -145,11 +162,12 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
     return MUC_OK;
 }
 
-static muc_status write(muc_context *ctx, const muc_mcu_build *build, const muc_int8_loss *losses,
-                        size_t loss_count, const char *path, muc_report **out)
+static muc_status write(muc_context *ctx, const muc_mcu_build *build, const muc_graph *integers,
+                        const muc_int8_loss *losses, size_t loss_count, const char *path,
+                        muc_report **out)
 {
     MUC_TRY(muc_mcu_write_folder(ctx, build, path, muc_code_check)); /* emit */
-    MUC_TRY(make_report(ctx, build, path, out));
+    MUC_TRY(make_report(ctx, build, integers, path, out));
     muc_int8_report_losses(*out, losses, loss_count);
     return muc_report_status(ctx, *out);
 }
@@ -192,7 +210,8 @@ muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
     if (status == MUC_OK && out_path)
         status = muc_mcu_find_golden(ctx, &build->program, graph);
     if (status == MUC_OK && out_path)
-        status = write(ctx, build, losses, loss_count, out_path, out);
+        status = write(ctx, build, model->calibration_count ? graph : NULL, losses, loss_count,
+                       out_path, out);
     if (status != MUC_OK)
         muc_network_hint(ctx, graph);
     muc_mcu_build_free(build);
