@@ -207,7 +207,7 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def check_attention(masked, inputs, mask, decibels=30):
+def check_attention(masked, inputs, mask, decibels=24):
     """masked: the nodes that make a f32 [BATCH, 7, 7] of scores s; mask: which scores count, of their inputs."""
     w = [draw(16, 16, scale=0.35) for _ in range(3)]
     shape = f"f32 [{BATCH}, 7, 16]"
