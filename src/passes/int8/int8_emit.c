@@ -63,12 +63,14 @@ const muc_attribute muc_int8_to = { .key = MUC_KEY_TO, .value.integer = MUC_I8 }
 /* what numbers of a constant are at least, where a mask's depth does not matter */
 static float floor_of(const pass *p, uint32_t tensor)
 {
-    float most = -INFINITY, spread = 0;
+    float least = INFINITY, most = -INFINITY, spread = 0;
 
     if (p->ranges->masks[tensor] != MUC_MASK)
         return -INFINITY;
     for (uint64_t i = 0; i < elements_of(p, tensor); i++)
-        most = fmaxf(most, element(p, tensor, i));
+        most = fmaxf(most, element(p, tensor, i)), least = fminf(least, element(p, tensor, i));
+    if (!(most - least > MUC_MASK_DEEP))
+        return -INFINITY;
     for (uint32_t n = 0; n < p->r.old.node_count; n++)
         for (uint32_t k = 0; k < p->r.old.nodes[n].input_count; k++)
             if (p->r.old.nodes[n].inputs[k] == tensor) {

@@ -79,6 +79,9 @@ void muc_mask_raise(const muc_graph *graph, const muc_ref *ref, uint32_t tensor,
     size_t columns = mask == MUC_MASKED && view->rank ? view->dims[view->rank - 1] : view->elements;
     float spread = mask == MUC_MASK ? greatest_spread(graph, ref, tensor) : 0;
 
+    if (mask == MUC_MASK && !(spread_of(ref, tensor) > MUC_MASK_DEEP))
+        spread = INFINITY; /* no mask, but scores */
+
     for (size_t first = 0; first < view->elements; first += columns) {
         float most = -INFINITY, least;
 

@@ -14,6 +14,8 @@ typedef enum muc_mask {
 
 /* What e^-x is for a byte: nothing, even of many elements. */
 #define MUC_MASK_DEPTH 10.0f
+/* What only masks are apart: scores themselves differ from row to row. */
+#define MUC_MASK_DEEP 1000.0f
 
 /* Fills masks [graph's tensors]. */
 void muc_masks_find(const muc_graph *graph, muc_mask *masks);
