@@ -274,6 +274,16 @@ def test_a_signal_leaves_no_temporary_files():
         assert not any(folder.iterdir()), list(folder.iterdir())
 
 
+def test_the_compiler_may_be_several_words():
+    def run(compiler):
+        return subprocess.run([MUC, "run", compiled_code(), "--prompt", COMMAND], env={**os.environ, "CC": compiler}, capture_output=True, text=True, timeout=300)
+
+    assert run(" env  cc -O1").stdout == run("").stdout == PLAN
+    blank, other = run(" "), run("env no-such-compiler")
+    assert blank.returncode == USAGE and "blanks alone" in blank.stderr, blank
+    assert other.returncode != OK and "no-such-compiler" in other.stderr, other
+
+
 def test_a_chip_program_that_claims_four_gigabytes_is_refused():
     chip = WORK / "greedy_chip"
     muc("compile", "examples/cnnchip/small.graph", "--target", "cnnchip", "--pes", 16, "-o", chip)

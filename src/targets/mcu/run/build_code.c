@@ -64,16 +64,34 @@ static muc_status add_path(muc_context *ctx, muc_arena *arena, command *c, const
     return MUC_OK;
 }
 
+/* the words of CC, as make takes them, or cc */
+static muc_status add_compiler(muc_context *ctx, muc_arena *arena, command *c)
+{
+    static const char blanks[] = " \t";
+    const char *given = getenv("CC"), *at = given && *given ? given : "cc", *word;
+
+    for (at += strspn(at, blanks); *at; at += strspn(at, blanks)) {
+        size_t length = strcspn(at, blanks);
+
+        MUC_TRY(muc_arena_string(ctx, arena, at, length, &word));
+        add_word(c, word);
+        at += length;
+    }
+    return c->count > 0 ? MUC_OK
+                        : muc_fail(ctx, MUC_USAGE, "CC", MUC_NO_OFFSET,
+                                   "the variable holds blanks alone; unset it, or name a compiler");
+}
+
 /* an executable, or without main.c a library */
 static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                         const char *trace, bool is_library, const char *program)
 {
     const json_t *sources = json_object_get(folder->json, "sources");
-    const char *compiler = getenv("CC"), *name, *code;
     command c = { .count = 0 };
+    const char *name, *code;
     int ended;
 
-    add_word(&c, compiler && *compiler ? compiler : "cc");
+    MUC_TRY(add_compiler(ctx, arena, &c));
     add_word(&c, "-std=c99");
     add_word(&c, "-O2");
     add_word(&c, "-ffp-contract=off");
