@@ -162,6 +162,25 @@ static void flash_and_dram_have_their_limits(void **state)
     fixture_free(&f);
 }
 
+static void code_that_flash_has_no_room_for_is_not_chosen(void **state)
+{
+    muc_uthinker_machine small;
+    muc_uthinker_build *build;
+    fixture f;
+
+    (void)state;
+    fixture_stories(&f, &muc_uthinker_defaults);
+    CHECK(f.build->layout.heads_made > 1);
+    small = f.machine;
+    small.flash_bytes = (uint32_t)f.build->program.size - 1;
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &muc_uthinker_defaults, &no_tokens,
+                                         &build));
+    CHECK_EQ(build->layout.heads_made, 1);
+    CHECK(build->program.size <= small.flash_bytes);
+    muc_uthinker_build_free(build);
+    fixture_free(&f);
+}
+
 static void a_smaller_machine_takes_fewer_rows(void **state)
 {
     muc_uthinker_machine small;
@@ -377,6 +396,7 @@ int main(void)
         cmocka_unit_test(fewer_rows_and_positions_can_be_asked_for),
         cmocka_unit_test(what_does_not_fit_is_named_with_its_bytes),
         cmocka_unit_test(flash_and_dram_have_their_limits),
+        cmocka_unit_test(code_that_flash_has_no_room_for_is_not_chosen),
         cmocka_unit_test(a_smaller_machine_takes_fewer_rows),
         cmocka_unit_test(every_failed_allocation_is_told),
         cmocka_unit_test(a_graph_that_departs_is_refused_with_the_nodes_name),

@@ -250,9 +250,11 @@ muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machi
     return status;
 }
 
+/* small: for a flash that has no room for the code of heads that are made together */
 static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model,
                                const muc_uthinker_machine *machine,
-                               const muc_uthinker_options *options, muc_uthinker_split *out)
+                               const muc_uthinker_options *options, muc_uthinker_split *out,
+                               muc_uthinker_split *small)
 {
     muc_uthinker_machine timed;
     choice c = { model, &timed, options, UINT64_MAX, { .ffn_parts = 1 } };
@@ -261,7 +263,7 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
 
     if (status == MUC_OK)
         status = each_split(ctx, model, machine, try_split, &c);
-    other = c.split;
+    *small = other = c.split;
     other.o_by_head = false;
     other.together = true;
     if (status == MUC_OK && muc_uthinker_can_split(model, machine, other))
@@ -278,24 +280,40 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     return status;
 }
 
-static muc_status compile(muc_context *ctx, const muc_graph *graph,
-                          const muc_uthinker_machine *machine, const muc_uthinker_options *options,
-                          const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole,
+                               const muc_uthinker_machine *machine,
+                               const muc_uthinker_options *options,
+                               const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
 {
     muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES];
-    muc_uthinker_options chosen = *options;
-    muc_uthinker_model whole;
 
-    MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &whole));
-    MUC_TRY(retile_weights(ctx, &build->arena, machine, &whole));
-    if (chosen.split.ffn_parts == 0)
-        MUC_TRY(choose_split(ctx, &whole, machine, options, &chosen.split));
-    MUC_TRY(schedule(ctx, &whole, machine, &chosen, build, entries));
+    MUC_TRY(schedule(ctx, whole, machine, options, build, entries));
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
     build->weights.data = build->sections.section[MUR_SECTION_WGTS].data;
     build->weights.size = build->sections.section[MUR_SECTION_WGTS].size;
     return muc_uthinker_write(ctx, build);
+}
+
+static muc_status compile(muc_context *ctx, const muc_graph *graph,
+                          const muc_uthinker_machine *machine, const muc_uthinker_options *options,
+                          const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+{
+    muc_uthinker_options chosen = *options;
+    muc_uthinker_split small = options->split;
+    muc_uthinker_model whole;
+    muc_status status;
+
+    MUC_TRY(muc_uthinker_match(ctx, &build->arena, graph, &whole));
+    MUC_TRY(retile_weights(ctx, &build->arena, machine, &whole));
+    if (chosen.split.ffn_parts == 0)
+        MUC_TRY(choose_split(ctx, &whole, machine, options, &chosen.split, &small));
+    status = put_together(ctx, &whole, machine, &chosen, tokens, build);
+    if (status != MUC_NOFIT || chosen.split.together == small.together)
+        return status;
+    muc_error_clear(ctx);
+    chosen.split = small;
+    return put_together(ctx, &whole, machine, &chosen, tokens, build);
 }
 
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
