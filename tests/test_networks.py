@@ -246,6 +246,28 @@ def test_the_scale_of_a_concat_stays_with_the_concat(folder):
         assert json.loads(muc("verify", code, path, *quant, "--input", given, "--json"))["exact"] is True, name
 
 
+def test_convolutions_in_groups_are_of_int8_too(folder):
+    draw = random.Random(11)
+    path, samples, given, out = (folder / n for n in ("net.onnx", "s.npy", "in.npy", "out.npz"))
+    weights = [onnx.tensor(name, dims, [draw.gauss(0, 1 / math.prod(dims[1:]) ** 0.5) for _ in range(math.prod(dims))])
+               for name, dims in (("w1", (12, 4, 3, 3)), ("w2", (8, 3, 1, 1)))]
+    path.write_bytes(onnx.model(
+        [onnx.node("Conv", ["x", "w1"], ["c"], group=2, pads=[1, 1, 1, 1], strides=[2, 2]), onnx.node("Relu", ["c"], ["h"]),
+         onnx.node("Conv", ["h", "w2"], ["y"], group=4)],
+        [onnx.value("x", [1, 8, 7, 6])], [onnx.value("y", [])], weights))
+    samples.write_bytes(files.npy((16, 8, 7, 6), [draw.gauss(0, 1) for _ in range(16 * 336)]))
+    given.write_bytes(files.npy((1, 8, 7, 6), [draw.gauss(0, 1) for _ in range(336)]))
+    quant, results = ["--quant", "int8", "--calib", samples], []
+    for options in ([], quant):
+        muc("run", path, *options, "--input", given, "--output", out)
+        results.append(files.read_npz(out)[0][2])
+    assert decibels(*results) > 30, decibels(*results)
+    for target in ("mcu", "cnnchip"):
+        told = json.loads(muc("compile", path, *quant, "--target", target, "-o", folder / target, "--json"))
+        assert not told.get("float32"), told["float32"]
+        assert json.loads(muc("verify", folder / target, path, *quant, "--input", given, "--json"))["exact"] is True, target
+
+
 def test_what_stays_float_or_loses_much_is_named_and_kept_on_demand(folder):
     """One convolution makes boxes and scores, whose scale is that of the boxes."""
     draw = random.Random(3)

@@ -22,16 +22,14 @@ form muc_int8_form_of(muc_op op)
 
 /* ---- which nodes ---- */
 
-/* images with channels last, in groups of one or all channels */
+/* images with channels last */
 static bool takes_window(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
-    int64_t groups = muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
     uint32_t channels;
 
     return x->rank == 4 && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1 &&
-           muc_rewrite_dim(&p->r.old, x, 3, &channels) && (groups == 1 || groups == channels) &&
-           node->output_count == 1;
+           muc_rewrite_dim(&p->r.old, x, 3, &channels) && node->output_count == 1;
 }
 
 static bool takes_weights(const pass *p, const muc_node *node)
