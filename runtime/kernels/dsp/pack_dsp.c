@@ -221,13 +221,15 @@ static int32_t quads_of(const mur_conv_s8 *layer)
 }
 
 /* Doubled sums of 32 bits. Groups are not filled up by more than a channel; a single vector, which
- * has scratch for four here, is short. */
+ * has scratch for four here, is short. Channels filled up to fours, at 15 cycles for what takes 16
+ * in pairs, are no more work than pairs, and rows have two pixels. */
 int mur_single_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    int32_t last = layer->shape.out_c / layer->shape.groups & 3;
+    int32_t channels = layer->shape.out_c / layer->shape.groups, last = channels & 3;
 
     return (layer->shape.groups == 1 || last == 0 || last == 3) &&
-           (layer->shape.in_c <= 128 || !mur_dsp_is_vector(layer)) &&
+           15 * ((channels + 3) & ~3) <= 16 * ((channels + 1) & ~1) &&
+           (mur_dsp_is_vector(layer) ? layer->shape.in_c <= 128 : layer->shape.out_w > 1) &&
            are_pairs(layer, plain, 31, 22);
 }
 
