@@ -192,17 +192,24 @@ static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const
     }
 }
 
+/* whether products are scaled by MUR_REQUANT_Q31 with a shift to the right, as nearly all are */
+static inline int mur_mul_is_short(const mur_mul_s8 *l)
+{
+    return l->output.kind == MUR_REQUANT_Q31 && l->shift <= 0;
+}
+
 /* mur_mul_s8 for any core; l by value, for out might be anything */
 static inline void mur_mul_plain(mur_mul_s8 l, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    int32_t right = -l.shift, half = right > 0 ? mur_half_of(right) : 0;
+    int is_short = mur_mul_is_short(&l);
+    int32_t right = is_short ? -l.shift : 0, half = mur_half_of(right);
     int32_t zero = l.output.zero, min = l.output.min - zero, max = l.output.max - zero;
 
     for (const int8_t *end = a + l.count; a != end;)
         for (int32_t j = 0; j < l.b_count; j++) {
             int32_t x = (*a++ - l.a_zero) * (b[j] - l.b_zero);
 
-            if (l.output.kind == MUR_REQUANT_Q31 && right >= 0)
+            if (is_short)
                 x = mur_clamp(mur_scale_doubled(2 * x, l.mul, right, half), min, max) + zero;
             else
                 x = mur_requant(x, l.mul, l.shift, &l.output);

@@ -58,7 +58,7 @@ void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, i
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    if (layer->output.kind != MUR_REQUANT_Q31 || layer->shift > 0) {
+    if (!mur_mul_is_short(layer)) {
         mur_mul_plain(*layer, a, b, out);
         return;
     }
