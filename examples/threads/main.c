@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gesture.h"
-#include "net.h"
+#include "net_answer.h"
 #include "semihosting.h"
 #include "two_threads.h"
 
@@ -27,30 +27,14 @@ static void run_gesture(void)
     }
 }
 
-static uint32_t net_answer(void)
-{
-    net_inputs inputs;
-    net_outputs outputs;
-    uint32_t best = 0;
-
-    net_init(net_arena, &inputs, &outputs);
-    for (uint32_t i = 0; i < NET_X_ELEMENTS; i++)
-        inputs.x[i] = (float)i;
-    net_run(net_arena);
-    for (uint32_t i = 1; i < NET_Y_ELEMENTS; i++)
-        if (outputs.y[i] > outputs.y[best])
-            best = i;
-    return best;
-}
-
 /* Runs while the other thread comes between often enough, and says what it always answered. */
 static void tell_answer(void)
 {
-    const uint32_t until = thread_switches + SWITCHES, first = net_answer();
+    const uint32_t until = thread_switches + SWITCHES, first = net_answer(net_arena);
     uint32_t others = 0;
 
     while (thread_switches < until)
-        others += net_answer() != first;
+        others += net_answer(net_arena) != first;
     host_print(HOST_STDOUT, "net: answer ");
     host_print_number(HOST_STDOUT, first);
     host_print(HOST_STDOUT, others ? ", and others\n" : "\n");
