@@ -181,7 +181,7 @@ def test_lengths_of_a_run_of_code_come_from_the_arrays_or_from_dim():
         write_npy(WORK / "open.npy", (batch, 4, 6), [float(i) for i in range(24 * batch)])
         for more in ((), ("--dim", f"batch={batch}")):
             row = json.loads(muc("run", code, "--input", WORK / "open.npy", "--json", *more)[0])["outputs"][0]
-            assert row["elements"] == 24 * batch and row["last"] == 24 * batch - 1, row
+            assert row["shape"] == f"[{2 * batch}, 4, 3]" and row["max"] == 24 * batch - 1, row
     has(muc("run", code, "--input", WORK / "open.npy", "--dim", "batch=7", status=USAGE)[1], "batch is 1024", "7 by --dim")
     has(muc("run", code, status=USAGE)[1], "--dim batch=N")
     write_npy(WORK / "open.npy", (1025, 4, 6), [0.0] * (24 * 1025))
@@ -541,6 +541,11 @@ def test_an_input_that_int8_has_renamed_takes_the_array_of_its_name():
     muc("compile", network, "--target", "mcu", "--quant", "int8", "--calib", samples, "-o", code, "--force")
     out = muc("run", code, "--input", given)[0]
     has(out, "p.int8", "y ")
+    row = json.loads(muc("run", code, "--input", given, "-o", WORK / "two_out.npz", "--json")[0])["outputs"][0]
+    integers = struct.unpack("2b", zipfile.ZipFile(WORK / "two_out.npz").read("p.int8.npy")[-2:])
+    real = [(integer - row["zero point"]) * row["scale"] for integer in integers]
+    assert all(abs(float(shown) - value) < 1e-5 for shown, value in zip(row["values"].split(), real)), row
+    assert abs(real[0] - 2.375) < row["scale"] and abs(real[1] - 0.875) < row["scale"], (integers, row)
     other = npz(WORK / "two_no.npz", s=((1, 2), [0.5, 0.25]), x8=((1, 4), [1.0, -1.0, 0.5, 1.5]))
     has(muc("run", code, "--input", other, status=USAGE)[1], "input 'x.int8' has no array")
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "formats/network.h"
 #include "report/report_builder.h"
+#include "run/port.h"
 
 /* All arrays of a .npz file, or the one of a .npy file, whose name is the file's. In arena. */
 muc_status muc_arrays_read(muc_context *ctx, muc_arena *arena, const char *path,
@@ -20,8 +21,9 @@ muc_status muc_array_as_npy(muc_context *ctx, const char *name, const muc_tensor
                             muc_text *out);
 
 /* Adds a row to the table that is open: name, dtype, shape, min, max, values (the first eight), top
- * (the indices of the greatest five). */
-void muc_report_add_array(muc_report *report, const muc_tensor_view *view);
+ * (the indices of the greatest five). Where port carries quantization, min, max and values are the
+ * real numbers that the integers stand for, and its scale and zero point follow. */
+void muc_report_add_array(muc_report *report, const muc_tensor_view *view, const muc_port *port);
 
 /* Whether an array has the dimensions of a shape, but in another order: channels first and last
  * taken for each other. Dimensions of 1 count for nothing. */

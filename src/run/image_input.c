@@ -554,10 +554,8 @@ muc_status muc_image_add_classes(muc_context *ctx, const char *labels,
         MUC_TRY(muc_file_open(ctx, labels, &file));
     muc_report_begin_table(report, "classes");
     for (size_t i = 0; i < count; i++) {
-        double score = muc_array_element(result, top[i]);
+        double score = muc_port_real(output, muc_array_element(result, top[i]));
 
-        if (output->quantized)
-            score = (score - output->zero) * output->scale;
         muc_report_begin_row(report);
         muc_report_add_count(report, "class", top[i]);
         if (labels) {

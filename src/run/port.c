@@ -75,3 +75,8 @@ muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_t
     }
     return MUC_OK;
 }
+
+double muc_port_real(const muc_port *port, double element)
+{
+    return port->quantized ? (element - port->zero) * port->scale : element;
+}

@@ -23,4 +23,8 @@ typedef struct muc_port {
 muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_tensor_view *array,
                             uint8_t *out);
 
+/* The real number that an element of it stands for: (element - zero) * scale where it carries
+ * quantization. */
+double muc_port_real(const muc_port *port, double element);
+
 #endif

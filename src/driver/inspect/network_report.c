@@ -267,8 +267,11 @@ static muc_status run(muc_context *ctx, const muc_model *model, muc_arena *arena
     if (how->output)
         MUC_TRY(muc_arrays_write(ctx, how->output, results, graph->output_count));
     muc_report_begin_table(report, "outputs");
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        muc_report_add_array(report, &results[i]);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const muc_port port = muc_network_number_port(&graph->tensors[graph->outputs[i]]);
+
+        muc_report_add_array(report, &results[i], &port);
+    }
     muc_report_end(report);
     MUC_TRY(add_classes(ctx, model, how, results, report));
     if (model->text_tokens && graph->output_count > 0)

@@ -48,14 +48,16 @@ void muc_chip_add_counts(muc_report *report, const muc_chip *chip)
     muc_report_add_count(report, "program_bytes", c->program_bytes);
 }
 
-static muc_port port_of(const muc_chip_place *place)
+/* quantized unless real numbers are handed over for it */
+static muc_port port_of(const muc_chip_place *place, muc_dtype dtype)
 {
     muc_port port = { .name = place->name,
                       .field = place->name,
                       .dtype = place->dtype,
                       .rank = place->rank,
                       .bytes = place->bytes,
-                      .quantized = muc_dtype_get(place->dtype)->kind == MUC_DTYPE_INTEGER,
+                      .quantized = dtype == place->dtype &&
+                                   muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER,
                       .scale = place->scale,
                       .zero = place->zero };
 
@@ -80,7 +82,7 @@ static muc_status take_inputs(muc_context *ctx, muc_chip *chip, const muc_array_
         return MUC_OK;
     if (chip->input_count == 0)
         return muc_fail(ctx, MUC_USAGE, chip->path, MUC_NO_OFFSET, "has no input for a picture");
-    port = port_of(&chip->inputs[0]);
+    port = port_of(&chip->inputs[0], chip->inputs[0].dtype);
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, 1, arrays));
     *count = 1;
     return muc_image_array(ctx, &chip->arena, how->image, how->preprocess, &port, *arrays, image);
@@ -209,14 +211,16 @@ static muc_status run_folder(muc_context *ctx, muc_chip *chip, muc_arena *arena,
     if (image)
         muc_report_add_text(*out, "image", "%s", image);
     if (chip->output_count && images == 1 && (image || how->labels)) {
-        first = port_of(&chip->outputs[0]);
-        first.quantized = first.quantized && outputs[0].dtype == first.dtype;
+        first = port_of(&chip->outputs[0], outputs[0].dtype);
         MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &first, *out));
     }
     muc_chip_add_counts(*out, chip);
     muc_report_begin_table(*out, "outputs");
-    for (size_t i = 0; i < chip->output_count; i++)
-        muc_report_add_array(*out, &outputs[i]);
+    for (size_t i = 0; i < chip->output_count; i++) {
+        const muc_port port = port_of(&chip->outputs[i], outputs[i].dtype);
+
+        muc_report_add_array(*out, &outputs[i], &port);
+    }
     muc_report_end(*out);
     return muc_report_status(ctx, *out);
 }

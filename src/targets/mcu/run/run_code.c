@@ -61,22 +61,12 @@ static muc_status take_runs(muc_context *ctx, const muc_code_folder *folder, uin
     return MUC_OK;
 }
 
-static muc_status report_outputs(muc_context *ctx, const muc_tensor_view *outputs, size_t count,
-                                 muc_report *report)
+static muc_status report_outputs(muc_context *ctx, const muc_code_folder *folder,
+                                 const muc_tensor_view *outputs, muc_report *report)
 {
     muc_report_begin_table(report, "outputs");
-    for (size_t i = 0; i < count; i++) {
-        muc_report_begin_row(report);
-        muc_report_add_text(report, "name", "%s", outputs[i].name);
-        muc_report_add_text(report, "type", "%s", muc_dtype_get(outputs[i].dtype)->name);
-        muc_report_add_count(report, "elements", outputs[i].elements);
-        if (outputs[i].elements) {
-            muc_report_add_real(report, "first", muc_array_element(&outputs[i], 0));
-            muc_report_add_real(report, "last",
-                                muc_array_element(&outputs[i], outputs[i].elements - 1));
-        }
-        muc_report_end(report);
-    }
+    for (size_t i = 0; i < folder->output_count; i++)
+        muc_report_add_array(report, &outputs[i], &folder->outputs[i]);
     muc_report_end(report);
     return muc_report_status(ctx, report);
 }
@@ -133,7 +123,7 @@ static muc_status run_folder(muc_context *ctx, muc_code_folder *folder, const mu
         muc_report_add_text(*out, "image", "%s", image);
     if (folder->output_count && (image || how->labels))
         MUC_TRY(muc_image_add_classes(ctx, how->labels, &outputs[0], &folder->outputs[0], *out));
-    return report_outputs(ctx, outputs, folder->output_count, *out);
+    return report_outputs(ctx, folder, outputs, *out);
 }
 
 muc_status muc_run_mcu(muc_context *ctx, const char *path, const muc_array_run *how,
