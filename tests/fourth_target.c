@@ -100,7 +100,7 @@ static muc_status run(muc_context *ctx, muc_graph *graph, const char *input, muc
     MUC_TRY(muc_report_new(ctx, out));
     muc_report_begin_table(*out, "outputs");
     for (uint32_t i = 0; i < graph->output_count; i++)
-        muc_report_add_array(*out, &(*outputs)[i]);
+        muc_report_add_array(*out, &(*outputs)[i], NULL);
     muc_report_end(*out);
     return muc_report_status(ctx, *out);
 }

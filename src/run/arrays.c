@@ -296,12 +296,14 @@ static void add_top(muc_report *report, const muc_tensor_view *view)
 
 void muc_report_add_array(muc_report *report, const muc_tensor_view *view, const muc_port *port)
 {
+    const bool quantized = port && port->quantized;
     double least = INFINITY, most = -INFINITY;
     muc_text first = { 0 };
 
     for (uint64_t i = 0; i < view->elements; i++) {
-        double value = muc_port_real(port, muc_array_element(view, i));
+        double value = muc_array_element(view, i);
 
+        value = quantized ? muc_port_real(port, value) : value;
         least = value < least ? value : least;
         most = value > most ? value : most;
         if (i < FIRST)
@@ -318,7 +320,7 @@ void muc_report_add_array(muc_report *report, const muc_tensor_view *view, const
     muc_report_add_text(report, "values", "%s%s", first.data ? first.data : "",
                         view->elements > FIRST ? " ..." : "");
     add_top(report, view);
-    if (port->quantized) {
+    if (quantized) {
         muc_report_add_real(report, "scale", port->scale);
         muc_report_add_real(report, "zero point", port->zero);
     }

@@ -21,8 +21,8 @@ muc_status muc_array_as_npy(muc_context *ctx, const char *name, const muc_tensor
                             muc_text *out);
 
 /* Adds a row to the table that is open: name, dtype, shape, min, max, values (the first eight), top
- * (the indices of the greatest five). Where port carries quantization, min, max and values are the
- * real numbers that the integers stand for, and its scale and zero point follow. */
+ * (the indices of the greatest five). Where port, which may be NULL, carries quantization, min, max
+ * and values are the real numbers that the integers stand for; its scale and zero point follow. */
 void muc_report_add_array(muc_report *report, const muc_tensor_view *view, const muc_port *port);
 
 /* Whether an array has the dimensions of a shape, but in another order: channels first and last
