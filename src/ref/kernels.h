@@ -58,10 +58,8 @@ typedef muc_status muc_ref_check(const muc_ref_call *call);
 #define HYBRID(kernel, check) \
     muc_ref_kernel muc_kernel_##kernel; \
     muc_ref_check muc_check_##check;
+#define CHIP_INTEGERS(kernel) muc_ref_kernel muc_kernel_chip_##kernel;
 #include "graph/ops.def"
-#define MUC_REF_KERNEL(op, kernel) muc_ref_kernel kernel;
-#include "ref/golden/chip_integers.def"
-#undef MUC_REF_KERNEL
 
 /* NULL where no kernel exists. */
 muc_ref_kernel *muc_ref_kernel_of(const muc_graph *graph, const muc_node *node);

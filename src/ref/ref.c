@@ -206,12 +206,14 @@ static const struct {
     muc_op op;
     muc_ref_kernel *plain;
     checked_row quantized, hybrid;
+    muc_ref_kernel *on_chip; /* in place of quantized, in the CNN chip's arithmetic */
 } kernels[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     { .op = MUC_OP_##id, MUC_FACTS facts },
 #define REF(kernel) .plain = muc_kernel_##kernel,
 #define QUANTIZED(kernel, check) .quantized = { muc_kernel_##kernel, muc_check_##check },
 #define HYBRID(kernel, check) .hybrid = { muc_kernel_##kernel, muc_check_##check },
+#define CHIP_INTEGERS(kernel) .on_chip = muc_kernel_chip_##kernel,
 #include "graph/ops.def"
 };
 
@@ -243,14 +245,8 @@ bool muc_ref_runs(muc_op op)
 
 static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
 {
-#define MUC_REF_KERNEL(op, kernel) [MUC_OP_##op] = kernel,
-    static muc_ref_kernel *const chip[MUC_OP_COUNT] = {
-#include "ref/golden/chip_integers.def"
-    };
-#undef MUC_REF_KERNEL
-
-    if (ref->on_chip && ref->on_chip[node - ref->graph->nodes] && chip[node->op])
-        return chip[node->op];
+    if (ref->on_chip && ref->on_chip[node - ref->graph->nodes] && kernels[node->op].on_chip)
+        return kernels[node->op].on_chip;
     return ref->golden ? muc_golden_kernel_of(ref->graph, node)
                        : muc_ref_kernel_of(ref->graph, node);
 }

@@ -114,22 +114,21 @@ static muc_status give_to_host(muc_cnnchip_lowering *l, const muc_node *node)
 
 /* ---- the road ---- */
 
-static muc_cnnchip_rule *rule_of(muc_op op)
-{
-    static muc_cnnchip_rule *const rules[MUC_OP_COUNT] = {
-#define MUC_CNNCHIP_RULE(op, rule) [MUC_OP_##op] = muc_cnnchip_lower_##rule,
-#include "targets/cnnchip/lower/chip_rules.def"
-#undef MUC_CNNCHIP_RULE
-    };
-
-    return rules[op];
-}
+static const struct {
+    muc_op op;
+    muc_cnnchip_rule *rule; /* or NULL: a host step */
+} rows[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, MUC_FACTS facts },
+#define CHIP(name) .rule = muc_cnnchip_lower_##name,
+#include "graph/ops.def"
+};
 
 /* everything is taken back that a rule did before it gave up */
 static muc_status lower_node(muc_cnnchip_lowering *l, const muc_node *node)
 {
     uint32_t steps = l->step_count, layers = l->layer_count;
-    muc_cnnchip_rule *rule = rule_of(node->op);
+    muc_cnnchip_rule *rule = rows[node->op].rule;
     bool done = false;
 
     if (rule)

@@ -205,9 +205,10 @@ uint32_t muc_cnnchip_bits(const muc_cnnchip_lowering *l, float number);
 
 /* ---- rules ---- */
 
-#define MUC_CNNCHIP_RULE(op, rule) muc_cnnchip_rule muc_cnnchip_lower_##rule;
-#include "targets/cnnchip/lower/chip_rules.def"
-#undef MUC_CNNCHIP_RULE
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    MUC_FACTS facts
+#define CHIP(rule) muc_cnnchip_rule muc_cnnchip_lower_##rule;
+#include "graph/ops.def"
 
 /* ---- chip_pools.c ---- */
 
