@@ -69,6 +69,19 @@ bool muc_op_reduces(muc_op op)
     return ops[op].flags & MUC_OP_REDUCES;
 }
 
+bool muc_op_bounds(muc_op op, bool *at_zero)
+{
+    bool bounds = ops[op].flags & MUC_OP_BOUNDS;
+
+    *at_zero = bounds && ops[op].most_inputs == 1;
+    return bounds;
+}
+
+muc_product_kind muc_op_real_product(muc_op op)
+{
+    return ops[op].flags & MUC_OP_FLOAT ? op_facts[op].product.kind : MUC_PRODUCT_NONE;
+}
+
 bool muc_op_find(const char *name, muc_op *out)
 {
     for (unsigned i = 0; i < MUC_COUNT(ops); i++) {
@@ -493,6 +506,25 @@ bool muc_node_counts_padding(const muc_node *node)
         if (pads->value.integers.items[i] != 0)
             return muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0) != 0;
     return false;
+}
+
+const muc_node *muc_graph_only_reader(const muc_graph *graph, uint32_t tensor, uint32_t *input)
+{
+    const muc_node *found = NULL;
+
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (graph->outputs[i] == tensor)
+            return NULL;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
+            if (graph->nodes[n].inputs[i] != tensor)
+                continue;
+            if (found)
+                return NULL;
+            found = &graph->nodes[n];
+            *input = i;
+        }
+    return found;
 }
 
 uint32_t muc_node_input(const muc_node *node, uint32_t i)

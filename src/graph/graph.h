@@ -57,6 +57,11 @@ enum {
     /* computes the same with input 0's dimensions in another order, if its attributes follow */
     MUC_OP_FOLLOWS = 16384,
     MUC_OP_PARAMETERS = 32768, /* POINTWISE, but inputs beyond the first are not broadcast */
+    MUC_OP_COMMUTES = 65536,   /* inputs 0 and 1 may change places */
+    /* outputs' elements are inputs' elements that place and order alone choose: the same of other
+     * integers for the same numbers */
+    MUC_OP_SELECTS = 131072,
+    MUC_OP_BOUNDS = 262144, /* muc_op_bounds */
 };
 
 /* What an element of an operator's output sums products of. */
@@ -218,6 +223,11 @@ bool muc_op_has_matrix(muc_op op);
 bool muc_op_has_table(muc_op op);
 /* whether it has the flag MUC_OP_REDUCES */
 bool muc_op_reduces(muc_op op);
+/* Whether it is x between two bounds. *at_zero: the lower one is 0, and there is no upper one; else
+ * they are inputs 1 and 2, which may be absent. */
+bool muc_op_bounds(muc_op op, bool *at_zero);
+/* The kind of product that it computes of real numbers, or of integers that stand for such. */
+muc_product_kind muc_op_real_product(muc_op op);
 bool muc_op_find(const char *name, muc_op *out);
 const muc_attribute_info *muc_attribute_get(muc_attribute_key key);
 bool muc_attribute_find(const char *name, muc_attribute_key *out);
@@ -274,6 +284,9 @@ const int64_t *muc_node_integers(const muc_node *node, muc_attribute_key key);
 int64_t muc_node_item_or(const muc_node *node, muc_attribute_key key, uint32_t i, int64_t fallback);
 /* Whether a pool's mean counts elements of its padding. */
 bool muc_node_counts_padding(const muc_node *node);
+/* The only node that reads a tensor, and as which of its inputs; NULL if several do, or none, or if
+ * the tensor is a result of the graph. */
+const muc_node *muc_graph_only_reader(const muc_graph *graph, uint32_t tensor, uint32_t *input);
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
 /* The node, for muc_fail_on. */

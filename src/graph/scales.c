@@ -65,9 +65,11 @@ static int32_t bound_of(const muc_tensor *out, const muc_tensor *bound)
 void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
                       const muc_tensor *high, int32_t *least, int32_t *most)
 {
-    int32_t from = op == MUC_OP_RELU ? zero_of(out) : low ? bound_of(out, low) : *least;
-    int32_t to = high ? bound_of(out, high) : *most;
+    int32_t from, to = high ? bound_of(out, high) : *most;
+    bool at_zero;
 
+    (void)muc_op_bounds(op, &at_zero);
+    from = at_zero ? zero_of(out) : low ? bound_of(out, low) : *least;
     *least = from > *least ? from : *least;
     *most = to < *most ? to : *most;
 }
@@ -86,7 +88,8 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
     const muc_quantization *w = weights->quantization;
     float scale = w->scales[w->count > 1 ? channel : 0];
     double product = (double)scale_of(x) * (double)scale;
-    bool single = x->dtype == MUC_U8 || node->op == MUC_OP_LINEAR || node->op == MUC_OP_MATMUL ||
+    muc_product_kind kind = muc_op_product(node->op)->kind;
+    bool single = x->dtype == MUC_U8 || kind == MUC_PRODUCT_ROWS || kind == MUC_PRODUCT_COLUMNS ||
                   muc_node_integer_or(node, MUC_KEY_SINGLE, 0);
 
     if (w->count == 1 && single)
@@ -94,16 +97,26 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
     return muc_multiplier_of(product / (double)scale_of(out));
 }
 
+muc_multiplier muc_scale_ratio(const muc_tensor *x, const muc_tensor *out)
+{
+    return muc_multiplier_of((double)(scale_of(x) / scale_of(out)));
+}
+
+static muc_multiplier exact_ratio(const muc_tensor *x, const muc_tensor *out)
+{
+    return muc_multiplier_of((double)scale_of(x) / (double)scale_of(out));
+}
+
 muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out)
 {
-    if (op == MUC_OP_RELU || op == MUC_OP_CLIP)
-        return muc_multiplier_of((double)(scale_of(x) / scale_of(out)));
-    return muc_multiplier_of((double)scale_of(x) / (double)scale_of(out));
+    bool at_zero;
+
+    return muc_op_bounds(op, &at_zero) ? muc_scale_ratio(x, out) : exact_ratio(x, out);
 }
 
 muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64_t count)
 {
-    muc_multiplier change = muc_scale_change(MUC_OP_REDUCE_MEAN, x, out);
+    muc_multiplier change = exact_ratio(x, out);
     int shift = 0;
 
     while (count >> shift > 1 && shift < 32)
@@ -260,13 +273,25 @@ static uint64_t product_of(const uint64_t *dims, uint32_t first, uint32_t end)
     return product;
 }
 
+static bool is_of_rows(const muc_node *norm)
+{
+    bool required;
+
+    return muc_op_takes(norm->op, MUC_KEY_AXIS, &required);
+}
+
+uint32_t muc_norm_axis(const muc_node *node, uint32_t rank)
+{
+    return is_of_rows(node) ? (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)rank - 1)
+                            : 1;
+}
+
 muc_norm_rows muc_norm_rows_of(const muc_node *node, uint32_t rank, const uint64_t *dims)
 {
     uint64_t channels, groups, places, width;
 
-    if (node->op == MUC_OP_LAYER_NORM || node->op == MUC_OP_RMSNORM) {
-        width = product_of(
-            dims, (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)rank - 1), rank);
+    if (is_of_rows(node)) {
+        width = product_of(dims, muc_norm_axis(node, rank), rank);
         return (muc_norm_rows){ 1, 1, width, width, width, false };
     }
     if (muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1) {
@@ -327,7 +352,7 @@ static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_
     muc_hard_swish_scales s;
 
     if (node->op == MUC_OP_LEAKY_RELU) {
-        *y = muc_multiply(q, q >= 0 ? muc_scale_change(MUC_OP_RELU, x, out)
+        *y = muc_multiply(q, q >= 0 ? muc_scale_ratio(x, out)
                                     : muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), out));
         return true;
     }

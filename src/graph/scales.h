@@ -15,6 +15,9 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
                                  const muc_tensor *weights, const muc_tensor *out,
                                  uint32_t channel);
 
+/* X to the output's integers, of single precision: relu and clip; leaky_relu and prelu above 0; max
+ * and min. */
+muc_multiplier muc_scale_ratio(const muc_tensor *x, const muc_tensor *out);
 /* Quantize from integers, relu, clip, reduce_sum: x to the output's integers. */
 muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out);
 /* Reduce_mean of count elements: their sum, without count zero points, to the output's integers. */
@@ -76,6 +79,8 @@ typedef struct muc_norm_rows {
     uint64_t groups, runs, width, step, next;
     bool of_runs; /* a gain for each run of a group, not for each place in a run */
 } muc_norm_rows;
+/* The first dimension of a row. */
+uint32_t muc_norm_axis(const muc_node *node, uint32_t rank);
 /* dims: x's; which images there are does not matter. Products stay at UINT32_MAX. */
 muc_norm_rows muc_norm_rows_of(const muc_node *node, uint32_t rank, const uint64_t *dims);
 static inline uint64_t muc_norm_columns(const muc_norm_rows *rows)
@@ -154,9 +159,8 @@ int32_t muc_scale_quantize(const muc_tensor *tensor, float value);
 /* The type's bounds, or the node's attributes clamp_min and clamp_max where they are tighter; least
  * is never above most. */
 void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least, int32_t *most);
-/* Tightens them by relu, or by what clip's bounds (NULL: absent), whose element is there, stand
- * for.
- */
+/* Tightens them by what the bounds of such an operator (muc_op_bounds; NULL: absent), whose element
+ * is there, stand for. */
 void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
                       const muc_tensor *high, int32_t *least, int32_t *most);
 /* Both have one scale and one zero point, the same. */

@@ -293,8 +293,7 @@ static void find_widened(muc_ref *ref)
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 0; j < graph->nodes[i].input_count; j++) {
             const muc_node *node = &graph->nodes[i];
-            bool widens = (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED) && j == 1 &&
-                          is_mixed(graph, node, j);
+            bool widens = muc_op_has_matrix(node->op) && j == 1 && is_mixed(graph, node, j);
 
             if (!widens && node->inputs[j] != MUC_NO_ID)
                 ref->is_widened[node->inputs[j]] = false;

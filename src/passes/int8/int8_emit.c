@@ -145,12 +145,13 @@ typedef struct bounds {
 static bounds bounds_of(const pass *p, const muc_node *node)
 {
     bounds b = { -INFINITY, INFINITY };
+    bool at_zero;
 
-    if (node->op == MUC_OP_RELU)
+    if (muc_op_bounds(node->op, &at_zero) && at_zero)
         b.least = 0;
-    if (node->op == MUC_OP_CLIP && muc_node_input(node, 1) != MUC_NO_ID)
+    if (muc_node_input(node, 1) != MUC_NO_ID)
         b.least = element(p, node->inputs[1], 0);
-    if (node->op == MUC_OP_CLIP && muc_node_input(node, 2) != MUC_NO_ID)
+    if (muc_node_input(node, 2) != MUC_NO_ID)
         b.most = element(p, node->inputs[2], 0);
     return b;
 }
@@ -292,7 +293,7 @@ static muc_status fill_weights(pass *p, const muc_node *node, muc_arena *arena, 
     MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.biases));
     if (!w.is_shape)
         MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels * w.each, &w.data));
-    MUC_TRY(choose_weight_scales(p, id, node->op == MUC_OP_LINEAR, &w));
+    MUC_TRY(choose_weight_scales(p, id, muc_op_real_product(node->op) == MUC_PRODUCT_ROWS, &w));
     MUC_TRY(
         quantize_weights(p, id, bias, *muc_int8_quantization_of(p, node->inputs[0]).scales, &w));
     return add_weights(p, id, bias, &w, out);
@@ -313,18 +314,16 @@ static muc_status emit_single(pass *p, const muc_node *node)
 {
     const muc_node *bound = muc_int8_bound_after(p, node);
     uint32_t out = bound ? bound->outputs[0] : node->outputs[0], count;
-    bool turns = node->op == MUC_OP_ADD || node->op == MUC_OP_SUB || node->op == MUC_OP_MUL;
-    bool pair =
-        turns || node->op == MUC_OP_PRELU || node->op == MUC_OP_MATMUL || node->op == MUC_OP_DIV;
-    unsigned first = turns ? muc_int8_wide_input(p, node) : 0;
+    bool weighted = muc_int8_form_of(node->op) == WEIGHTED;
+    unsigned first = muc_int8_wide_input(p, node);
     muc_attribute attributes[MOST_ATTRIBUTES];
     uint32_t inputs[3] = { MUC_NO_ID, MUC_NO_ID, MUC_NO_ID };
 
     MUC_TRY(muc_int8_need(p, node->inputs[first], &inputs[0]));
-    if (pair)
-        MUC_TRY(muc_int8_need(p, node->inputs[1 - first], &inputs[1]));
-    if (muc_int8_form_of(node->op) == WEIGHTED)
+    if (weighted)
         MUC_TRY(make_weights(p, node, inputs));
+    else if (node->input_count == 2)
+        MUC_TRY(muc_int8_need(p, node->inputs[1 - first], &inputs[1]));
     MUC_TRY(bounded_attributes(p, node, bound, attributes, &count));
     return add_int8(p, node->op, out, inputs, node->input_count, attributes, count);
 }

@@ -97,26 +97,12 @@ static bool is_absorbed(muc_op op)
            op == MUC_OP_DIV || (muc_op_get(op)->flags & MUC_OP_MOVES) != 0;
 }
 
-/* NULL if several nodes read it, or none */
-static const muc_node *only_reader(const muc_graph *graph, uint32_t tensor)
-{
-    const muc_node *reader = NULL;
-
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++)
-            if (graph->nodes[n].inputs[i] == tensor) {
-                if (reader)
-                    return NULL;
-                reader = &graph->nodes[n];
-            }
-    return reader;
-}
-
 /* the names of what may become of the tensor */
 static void trace(const muc_graph *graph, uint32_t tensor, muc_text *text)
 {
     for (uint32_t hops = 0; hops < graph->node_count; hops++) {
-        const muc_node *reader = only_reader(graph, tensor);
+        uint32_t input;
+        const muc_node *reader = muc_graph_only_reader(graph, tensor, &input);
 
         if (!reader || !is_absorbed(reader->op))
             return;

@@ -93,7 +93,7 @@ static inline uint32_t root(const pass *p, uint32_t tensor)
 
 /* What INT8 in graph/ops.def says of an operator. */
 form muc_int8_form_of(muc_op op);
-/* The input that the other repeats in; sums and products may change places. */
+/* The input that the other repeats in: of operands that may change places, either. */
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node);
 /* relu or clip that alone reads what a node with bounds of its own computes, or NULL */
 const muc_node *muc_int8_bound_after(const pass *p, const muc_node *node);

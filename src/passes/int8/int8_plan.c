@@ -5,21 +5,6 @@
 #include "passes/int8/int8_pass.h"
 #include "passes/pointwise.h"
 
-form muc_int8_form_of(muc_op op)
-{
-    static const struct {
-        muc_op op;
-        form form;
-    } rows[] = {
-#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
-    { .op = MUC_OP_##id, MUC_FACTS facts },
-#define INT8(kind) .form = kind,
-#include "graph/ops.def"
-    };
-
-    return rows[op].form;
-}
-
 /* ---- which nodes ---- */
 
 /* images with channels last */
@@ -32,19 +17,80 @@ static bool takes_window(const pass *p, const muc_node *node)
            muc_rewrite_dim(&p->r.old, x, 3, &channels) && node->output_count == 1;
 }
 
+static bool takes_any(const pass *p, const muc_node *node)
+{
+    (void)p;
+    (void)node;
+    return true;
+}
+
+/* only numbers that are computed, which all get one scale */
+static bool takes_data(const pass *p, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (is_constant(p, node->inputs[i]))
+            return false;
+    return true;
+}
+
+static bool takes_two(const pass *p, const muc_node *node)
+{
+    return node->input_count == 2 && takes_data(p, node);
+}
+
+static bool takes_pool(const pass *p, const muc_node *node)
+{
+    return takes_window(p, node) && takes_data(p, node);
+}
+
+/* padding of zeros */
+static bool takes_zeros(const pass *p, const muc_node *node)
+{
+    return node->input_count == 1 && takes_data(p, node);
+}
+
 static bool takes_weights(const pass *p, const muc_node *node)
 {
     uint32_t bias = muc_node_input(node, 2);
 
-    return is_constant(p, node->inputs[1]) && (bias == MUC_NO_ID || is_constant(p, bias)) &&
-           (node->op != MUC_OP_CONV || takes_window(p, node));
+    return is_constant(p, node->inputs[1]) && (bias == MUC_NO_ID || is_constant(p, bias));
 }
 
-/* the input that the other repeats in; sums and products may change places */
+static bool takes_filters(const pass *p, const muc_node *node)
+{
+    return takes_weights(p, node) && takes_window(p, node);
+}
+
+static bool takes_slope(const pass *p, const muc_node *node)
+{
+    return is_constant(p, node->inputs[1]) && !is_constant(p, node->inputs[0]);
+}
+
+static bool takes_matrices(const pass *p, const muc_node *node)
+{
+    return old(p, node->inputs[0])->rank >= 2 && old(p, node->inputs[1])->rank >= 2 &&
+           !is_constant(p, node->inputs[0]);
+}
+
+/* rows of the last dimension */
+static bool takes_columns(const pass *p, const muc_node *node)
+{
+    return muc_node_integer(node, MUC_KEY_AXIS) + 1 == old(p, node->inputs[0])->rank;
+}
+
+static bool takes_few_columns(const pass *p, const muc_node *node)
+{
+    const muc_tensor *x = old(p, node->inputs[0]);
+    uint32_t columns;
+
+    return takes_columns(p, node) && muc_rewrite_dim(&p->r.old, x, x->rank - 1, &columns) &&
+           columns > 0 && columns <= MUC_LOG_SOFTMAX_COLUMNS;
+}
+
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node)
 {
-    return !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0])) &&
-           node->op != MUC_OP_SUB && node->op != MUC_OP_DIV;
+    return (muc_op_get(node->op)->flags & MUC_OP_COMMUTES) &&
+           !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0]));
 }
 
 static bool takes_pair(const pass *p, const muc_node *node)
@@ -77,12 +123,19 @@ static bool drowns_an_input(const pass *p, const muc_node *node)
     return false;
 }
 
+static bool takes_joined(const pass *p, const muc_node *node)
+{
+    return !p->last[node->outputs[0]] || !drowns_an_input(p, node);
+}
+
 /* what TFLite knows, or the nearest element of a fixed shape */
 static bool takes_resize(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]), *y = old(p, node->outputs[0]);
     uint32_t unused;
 
+    if (!takes_data(p, node))
+        return false;
     if (muc_resize_as_tflite(&p->r.old, node, &unused))
         return true;
     for (uint32_t d = 0; d < x->rank; d++)
@@ -98,10 +151,8 @@ bool muc_int8_norm_rows(const pass *p, const muc_node *node, muc_norm_rows *out)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
     uint64_t dims[MUC_GRAPH_MAX_RANK];
-    uint32_t axis = 1;
+    uint32_t axis = muc_norm_axis(node, x->rank);
 
-    if (node->op == MUC_OP_LAYER_NORM || node->op == MUC_OP_RMSNORM)
-        axis = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, (int64_t)x->rank - 1);
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t dim = 1;
 
@@ -129,60 +180,21 @@ static bool takes_norm(const pass *p, const muc_node *node)
     return node->output_count == 1 && !muc_node_attribute(node, MUC_KEY_GROUP);
 }
 
-static bool takes(const pass *p, const muc_node *node)
-{
-    const muc_tensor *x = old(p, node->inputs[0]);
-    uint32_t columns;
+/* what INT8 in graph/ops.def says */
+static const struct {
+    muc_op op;
+    form form;
+    bool (*takes)(const pass *p, const muc_node *node);
+} rows[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, MUC_FACTS facts },
+#define INT8(kind, condition) .form = kind, .takes = takes_##condition,
+#include "graph/ops.def"
+};
 
-    switch ((unsigned)node->op) {
-    case MUC_OP_CONV:
-    case MUC_OP_LINEAR:
-        return takes_weights(p, node);
-    case MUC_OP_ADD:
-    case MUC_OP_SUB:
-    case MUC_OP_MUL:
-    case MUC_OP_DIV:
-        return takes_pair(p, node);
-    case MUC_OP_MIN:
-    case MUC_OP_MAX:
-        return node->input_count == 2;
-    case MUC_OP_LAYER_NORM:
-    case MUC_OP_RMSNORM:
-    case MUC_OP_INSTANCE_NORM:
-    case MUC_OP_GROUP_NORM:
-        return takes_norm(p, node);
-    case MUC_OP_PRELU:
-        return is_constant(p, node->inputs[1]) && !is_constant(p, node->inputs[0]);
-    case MUC_OP_MATMUL:
-        return x->rank >= 2 && old(p, node->inputs[1])->rank >= 2 &&
-               !is_constant(p, node->inputs[0]);
-    case MUC_OP_RESIZE:
-        return takes_resize(p, node);
-    case MUC_OP_MAX_POOL:
-    case MUC_OP_AVERAGE_POOL:
-        return takes_window(p, node);
-    case MUC_OP_LOG_SOFTMAX:
-        return muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank &&
-               muc_rewrite_dim(&p->r.old, x, x->rank - 1, &columns) && columns > 0 &&
-               columns <= MUC_LOG_SOFTMAX_COLUMNS;
-    case MUC_OP_SOFTMAX:
-        return muc_node_integer(node, MUC_KEY_AXIS) + 1 == x->rank;
-    case MUC_OP_PAD:
-        return node->input_count == 1;
-    case MUC_OP_CLIP:
-        return takes_bounds(p, node);
-    case MUC_OP_CONCAT:
-        return !p->last[node->outputs[0]] || !drowns_an_input(p, node);
-    default:
-        return true;
-    }
-}
-
-/* whether a node that moves elements may move those of a constant: a table, what is joined or put
- * in others' places */
-static bool moves_constant(muc_op op)
+form muc_int8_form_of(muc_op op)
 {
-    return op == MUC_OP_CONCAT || op == MUC_OP_GATHER || op == MUC_OP_WHERE;
+    return rows[op].form;
 }
 
 /* whether the node is better off in int8; its data inputs are real and one of them is there in int8
@@ -190,7 +202,8 @@ static bool moves_constant(muc_op op)
 static form plan_node(const pass *p, const muc_node *node)
 {
     form kind = muc_int8_form_of(node->op);
-    bool any = kind == WEIGHTED || (node->op == MUC_OP_GATHER && is_constant(p, node->inputs[0]));
+    bool any = kind == WEIGHTED ||
+               (muc_op_get(node->op)->flags & MUC_OP_INDEXES && is_constant(p, node->inputs[0]));
 
     if (kind == FLOAT || node->input_count == 0 || !is_real(p, node->outputs[0]))
         return FLOAT;
@@ -199,12 +212,11 @@ static form plan_node(const pass *p, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count && !(kind == BOUND && i > 0); i++) {
         if (node->inputs[i] == MUC_NO_ID || (kind == SHARED && !is_real(p, node->inputs[i])))
             continue; /* indices */
-        if (!is_real(p, node->inputs[i]) ||
-            (kind == SHARED && is_constant(p, node->inputs[i]) && !moves_constant(node->op)))
+        if (!is_real(p, node->inputs[i]))
             return FLOAT;
         any = any || p->available[node->inputs[i]];
     }
-    return any && takes(p, node) ? kind : FLOAT;
+    return any && rows[node->op].takes(p, node) ? kind : FLOAT;
 }
 
 /* relu or clip that alone reads what a node with bounds of its own computes */
@@ -265,7 +277,8 @@ static void find_last(const pass *p)
     for (uint32_t n = graph->node_count; n-- > 0;) {
         const muc_node *node = &graph->nodes[n];
         form kind = muc_int8_form_of(node->op);
-        bool is_part = node->op == MUC_OP_SLICE || node->op == MUC_OP_SPLIT;
+        bool sizes, is_part = muc_op_get(node->op)->flags & MUC_OP_MOVES &&
+                              muc_op_takes(node->op, MUC_KEY_SIZES, &sizes);
         bool keeps = is_function(p, node) || (kind == SHARED && node->input_count == 1);
 
         if (!p->r.needed[n] || is_part || (keeps ? p->last[node->outputs[0]] : kind == FLOAT))

@@ -413,10 +413,12 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
     const muc_node *op;
     muc_node early = *node;
     uint32_t x, inputs[3];
+    bool at_zero;
 
     if (!relu || !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        (relu->op != MUC_OP_RELU && (relu->op != MUC_OP_CLIP || !has_constant_bounds(r, relu) ||
-                                     muc_dtype_get(out->dtype)->block_bytes != 1)))
+        !muc_op_bounds(relu->op, &at_zero) ||
+        (!at_zero &&
+         (!has_constant_bounds(r, relu) || muc_dtype_get(out->dtype)->block_bytes != 1)))
         return MUC_OK;
     op = muc_rewrite_producer(r, relu->inputs[0]);
     early.inputs = relu->inputs;
@@ -430,7 +432,7 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
     inputs[0] = x;
     for (uint32_t i = 1; i < 3; i++)
         MUC_TRY(quantize_bound(r, muc_node_input(relu, i), out, &inputs[i]));
-    return muc_rewrite_change(r, node, relu->op, inputs, relu->op == MUC_OP_RELU ? 1 : 3, NULL, 0);
+    return muc_rewrite_change(r, node, relu->op, inputs, at_zero ? 1 : 3, NULL, 0);
 }
 
 /* constant weights [in, out] of bytes with a scale, or one a column */
@@ -448,18 +450,16 @@ static bool has_columns(const muc_rewrite *r, const muc_node *node)
 /* products with constant matrices are linear */
 static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    bool gemm = node->op == MUC_OP_GEMM;
-    bool rows = gemm && muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0);
+    bool rows = muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0);
     uint32_t inputs[3];
 
-    if ((!gemm && node->op != MUC_OP_MATMUL) ||
+    if (muc_op_real_product(node->op) != MUC_PRODUCT_COLUMNS ||
         !(rows ? has_integer_weights(r, node) : has_columns(r, node)))
         return MUC_OK;
-    if (gemm &&
-        (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
-         muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
-         muc_node_real_or(node, MUC_KEY_BETA, 1) != 1 ||
-         (muc_node_input(node, 2) != MUC_NO_ID && muc_rewrite_old(r, node->inputs[2])->rank != 1)))
+    if (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
+        muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
+        muc_node_real_or(node, MUC_KEY_BETA, 1) != 1 ||
+        (muc_node_input(node, 2) != MUC_NO_ID && muc_rewrite_old(r, node->inputs[2])->rank != 1))
         return MUC_OK;
     *done = true;
     for (uint32_t i = 0; i < node->input_count; i++)

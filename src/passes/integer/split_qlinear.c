@@ -87,8 +87,7 @@ static muc_status split_product(muc_rewrite *r, const muc_node *node, bool *done
 static bool moves(const muc_node *node)
 {
     return node->output_count == 1 && node->input_count == 1 &&
-           (node->op == MUC_OP_MAX_POOL || node->op == MUC_OP_RESHAPE ||
-            node->op == MUC_OP_TRANSPOSE || node->op == MUC_OP_SLICE);
+           muc_op_get(node->op)->flags & MUC_OP_SELECTS;
 }
 
 /* what moves quantized bytes moves what they stand for */

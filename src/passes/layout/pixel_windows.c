@@ -422,13 +422,14 @@ static muc_status turn_view(muc_rewrite *r, const muc_node *node, bool *done)
     const muc_node *view = node->input_count ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
     const muc_tensor *y = old(r, node->outputs[0]);
     uint32_t inputs[3];
+    bool at_zero;
 
     if (!view || !(muc_op_get(node->op)->flags & MUC_OP_POINTWISE) || node->output_count != 1 ||
         node->input_count > 3 || y->dtype != MUC_F32 || !is_view(r, view) ||
         old(r, view->inputs[0])->dtype != MUC_F32 ||
         old(r, view->inputs[0])->kind != MUC_TENSOR_ACTIVATION ||
         !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        (node->input_count > 1 && node->op != MUC_OP_CLIP))
+        (node->input_count > 1 && !muc_op_bounds(node->op, &at_zero)))
         return MUC_OK;
     for (uint32_t i = 1; i < node->input_count; i++)
         if (node->inputs[i] != MUC_NO_ID && !muc_rewrite_is_constant(r, node->inputs[i]))

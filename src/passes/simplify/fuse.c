@@ -72,7 +72,9 @@ static bool pads_pixels(const int64_t *pads, uint32_t rank, uint32_t channels)
 
 static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    const muc_node *pad = node->op == MUC_OP_CONV ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    const muc_node *pad = muc_op_real_product(node->op) == MUC_PRODUCT_FILTER
+                              ? muc_rewrite_producer(r, node->inputs[0])
+                              : NULL;
     int64_t items[2 * MUC_GRAPH_MAX_RANK];
     muc_attribute sum = { .key = MUC_KEY_PADS, .value.integers = { items, 0 } };
     const int64_t *own = muc_node_integers(node, MUC_KEY_PADS), *more;
@@ -126,7 +128,8 @@ static float *floats_of(const muc_rewrite *r, uint32_t id, size_t *count)
 /* weights [in, out, kernel..] */
 static bool is_transposed(const muc_node *node)
 {
-    return node->op == MUC_OP_CONV_TRANSPOSE && muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1 &&
+    return muc_op_real_product(node->op) == MUC_PRODUCT_SPREAD &&
+           muc_node_integer_or(node, MUC_KEY_GROUPS, 1) == 1 &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 0;
 }
 
@@ -134,9 +137,10 @@ static bool is_transposed(const muc_node *node)
 static const muc_node *weighted_before(const muc_rewrite *r, uint32_t tensor)
 {
     const muc_node *node = muc_rewrite_producer(r, tensor);
+    muc_product_kind kind = node ? muc_op_real_product(node->op) : MUC_PRODUCT_NONE;
     uint32_t bias;
 
-    if (!node || (node->op != MUC_OP_CONV && node->op != MUC_OP_LINEAR && !is_transposed(node)) ||
+    if (!node || (kind != MUC_PRODUCT_FILTER && kind != MUC_PRODUCT_ROWS && !is_transposed(node)) ||
         !muc_rewrite_only_reader(r, tensor) || !muc_rewrite_is_constant(r, node->inputs[1]) ||
         muc_rewrite_old(r, node->inputs[1])->dtype != MUC_F32)
         return NULL;
@@ -213,7 +217,7 @@ static bool same_channels(const muc_rewrite *r, const muc_node *norm, const muc_
 {
     uint32_t rank = muc_rewrite_old(r, norm->inputs[0])->rank;
 
-    if (weighted->op == MUC_OP_LINEAR)
+    if (muc_op_real_product(weighted->op) == MUC_PRODUCT_ROWS)
         return rank == 2 || muc_node_integer_or(norm, MUC_KEY_CHANNELS_LAST, 0) == 1;
     return muc_node_integer_or(norm, MUC_KEY_CHANNELS_LAST, 0) ==
            muc_node_integer_or(weighted, MUC_KEY_CHANNELS_LAST, 0);
@@ -276,8 +280,8 @@ static muc_status fold_bias(muc_rewrite *r, const muc_node *node, bool *done)
         float *bias;
         size_t count;
 
-        if (!weighted || weighted->op != MUC_OP_LINEAR || !is_padded(r, b, 1) ||
-            b->rank > muc_rewrite_old(r, node->inputs[side])->rank ||
+        if (!weighted || muc_op_real_product(weighted->op) != MUC_PRODUCT_ROWS ||
+            !is_padded(r, b, 1) || b->rank > muc_rewrite_old(r, node->inputs[side])->rank ||
             b->dims[b->rank - 1] != muc_rewrite_old(r, weighted->inputs[1])->dims[0])
             continue;
         bias = floats_of(r, node->inputs[1 - side], &count);
@@ -321,22 +325,22 @@ static muc_status add_rows(muc_rewrite *r, uint32_t constant, const muc_tensor *
 /* matmul with a constant [k, n], and gemm with one, as linear */
 static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    bool gemm = node->op == MUC_OP_GEMM, transposed;
+    bool transposed = muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1;
     uint32_t inputs[3], k, n;
     const muc_tensor *w, *c, *x = muc_rewrite_old(r, node->inputs[0]);
     muc_tensor like;
 
-    if ((!gemm && node->op != MUC_OP_MATMUL) || !muc_rewrite_is_constant(r, node->inputs[1]))
+    if (muc_op_real_product(node->op) != MUC_PRODUCT_COLUMNS ||
+        !muc_rewrite_is_constant(r, node->inputs[1]))
         return MUC_OK;
     w = muc_rewrite_old(r, node->inputs[1]);
-    transposed = gemm && muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1;
     if (!is_padded(r, w, 2) || w->dtype != MUC_F32 || x->rank < w->rank ||
         !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 1 : 2), &k) ||
         !muc_rewrite_dim(&r->old, w, w->rank - (transposed ? 2 : 1), &n))
         return MUC_OK;
-    if (gemm && (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
-                 muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
-                 muc_node_real_or(node, MUC_KEY_BETA, 1) != 1))
+    if (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
+        muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
+        muc_node_real_or(node, MUC_KEY_BETA, 1) != 1)
         return MUC_OK;
     c = muc_node_input(node, 2) == MUC_NO_ID ? NULL : muc_rewrite_old(r, node->inputs[2]);
     if (c && (c->rank != 1 || c->dims[0] != w->dims[transposed ? 0 : 1]))
@@ -357,9 +361,8 @@ static muc_status make_linear(muc_rewrite *r, const muc_node *node, bool *done)
 
 static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    const muc_node *before = node->op == MUC_OP_RELU || node->op == MUC_OP_CLIP
-                                 ? muc_rewrite_producer(r, node->inputs[0])
-                                 : NULL;
+    bool at_zero, is_bound = muc_op_bounds(node->op, &at_zero);
+    const muc_node *before = is_bound ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
     const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]), *bounds[2] = { NULL, NULL };
     muc_attribute low = { .key = MUC_KEY_CLAMP_MIN }, high = { .key = MUC_KEY_CLAMP_MAX };
     int32_t least, most;

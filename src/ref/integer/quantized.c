@@ -208,8 +208,8 @@ muc_status muc_kernel_q_binary(const muc_ref_call *call)
 
     w.add = muc_scale_add(a, b, out);
     w.product = call->node->op == MUC_OP_DIV ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
-    w.change = muc_scale_change(MUC_OP_RELU, a, out);
-    w.change_b = muc_scale_change(MUC_OP_RELU, b, out);
+    w.change = muc_scale_ratio(a, out);
+    w.change_b = muc_scale_ratio(b, out);
     muc_scale_clamp(call->node, out, &w.least, &w.most);
     return run_binary(&w, call, 0);
 }
@@ -316,7 +316,7 @@ muc_status muc_kernel_q_dequantize(const muc_ref_call *call)
 muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_multiplier above = muc_scale_change(MUC_OP_RELU, x, out);
+    const muc_multiplier above = muc_scale_ratio(x, out);
     const muc_multiplier below = muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out);
     int32_t least, most;
 

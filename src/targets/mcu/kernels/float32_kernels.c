@@ -52,28 +52,11 @@ typedef struct bounds {
     const float *least, *most;
 } bounds;
 
-static const muc_node *only_reader(const muc_mcu_lowering *l, uint32_t tensor)
-{
-    const muc_node *reader = NULL;
-
-    for (uint32_t i = 0; i < l->graph->output_count; i++)
-        if (l->graph->outputs[i] == tensor)
-            return NULL;
-    for (uint32_t i = 0; i < l->graph->node_count; i++)
-        for (uint32_t j = 0; j < l->graph->nodes[i].input_count; j++)
-            if (l->graph->nodes[i].inputs[j] == tensor) {
-                if (reader)
-                    return NULL;
-                reader = &l->graph->nodes[i];
-            }
-    return reader;
-}
-
-/* a bound of clip; *known becomes false if it is there but no finite constant */
-static muc_status find_bound(muc_mcu_lowering *l, const muc_node *clip, uint32_t i,
+/* a bound of relu or clip; *known becomes false if it is there but no finite constant */
+static muc_status find_bound(muc_mcu_lowering *l, const muc_node *node, uint32_t i,
                              const float **out, bool *known)
 {
-    const muc_tensor *tensor = muc_mcu_input(l, clip, i);
+    const muc_tensor *tensor = muc_mcu_input(l, node, i);
 
     if (tensor && !is_constant(tensor))
         *known = false;
@@ -86,16 +69,15 @@ static muc_status find_bound(muc_mcu_lowering *l, const muc_node *clip, uint32_t
 
 static muc_status find_bounds(muc_mcu_lowering *l, const muc_node *node, bounds *out)
 {
-    const muc_node *reader = only_reader(l, node->outputs[0]);
-    bool known = true;
+    uint32_t input;
+    const muc_node *reader = muc_graph_only_reader(l->graph, node->outputs[0], &input);
+    bool known = true, at_zero;
 
     *out = (bounds){ NULL, NULL, NULL };
-    if (!reader || (reader->op != MUC_OP_RELU && reader->op != MUC_OP_CLIP))
+    if (!reader || !muc_op_bounds(reader->op, &at_zero))
         return MUC_OK;
-    if (reader->op == MUC_OP_CLIP) {
-        MUC_TRY(find_bound(l, reader, 1, &out->least, &known));
-        MUC_TRY(find_bound(l, reader, 2, &out->most, &known));
-    }
+    MUC_TRY(find_bound(l, reader, 1, &out->least, &known));
+    MUC_TRY(find_bound(l, reader, 2, &out->most, &known));
     if (known)
         out->node = reader;
     else
@@ -105,7 +87,9 @@ static muc_status find_bounds(muc_mcu_lowering *l, const muc_node *node, bounds 
 
 static bool is_relu(const bounds *limits)
 {
-    return limits->node && limits->node->op == MUC_OP_RELU;
+    bool at_zero;
+
+    return limits->node && muc_op_bounds(limits->node->op, &at_zero) && at_zero;
 }
 
 static void print_limit(muc_text *text, const float *limit, const char *none)

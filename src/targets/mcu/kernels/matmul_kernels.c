@@ -100,33 +100,13 @@ static muc_mcu_stride stride_of(const muc_mcu_lowering *l, const muc_tensor *t, 
                          (uint32_t)muc_node_integers(transpose, MUC_KEY_PERM)[i]);
 }
 
-/* the only node that reads a tensor, and as which of its inputs; NULL if it is not one */
-static const muc_node *only_reader(const muc_graph *graph, uint32_t tensor, uint32_t *input)
-{
-    const muc_node *found = NULL;
-
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (graph->outputs[i] == tensor)
-            return NULL;
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        for (uint32_t i = 0; i < graph->nodes[n].input_count; i++) {
-            if (graph->nodes[n].inputs[i] != tensor)
-                continue;
-            if (found)
-                return NULL;
-            found = &graph->nodes[n];
-            *input = i;
-        }
-    return found;
-}
-
 /* rows of a must stay whole, and of b either rows or columns */
 bool muc_mcu_takes_turned_operand(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     const int64_t *perm = muc_node_integers(node, MUC_KEY_PERM);
     uint32_t input = 0, last = y->rank - 1;
-    const muc_node *reader = only_reader(l->graph, node->outputs[0], &input);
+    const muc_node *reader = muc_graph_only_reader(l->graph, node->outputs[0], &input);
 
     if (!reader || input > 1 || y->rank < 2 ||
         !((reader->op == MUC_OP_MATMUL &&

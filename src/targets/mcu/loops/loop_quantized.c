@@ -113,12 +113,12 @@ static void print_pair(const muc_mcu_lowering *l, const muc_node *node, muc_text
         print_scaled(text, quotient, muc_scale_div(a, b, y));
     } else if (node->op == MUC_OP_PRELU) {
         muc_text_add(text, "p >= 0 ? ");
-        print_scaled(text, "p", muc_scale_change(MUC_OP_RELU, a, y));
+        print_scaled(text, "p", muc_scale_ratio(a, y));
         muc_text_add(text, " : ");
         print_scaled(text, "p * q", muc_scale_mul(a, b, y));
     } else {
-        const muc_multiplier p = muc_scale_change(MUC_OP_RELU, a, y);
-        const muc_multiplier q = muc_scale_change(MUC_OP_RELU, b, y);
+        const muc_multiplier p = muc_scale_ratio(a, y);
+        const muc_multiplier q = muc_scale_ratio(b, y);
 
         print_changed(text, "p", p);
         muc_text_add(text, node->op == MUC_OP_MAX ? " > " : " < ");
@@ -196,7 +196,7 @@ muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *n
     MUC_TRY(begin_integers(l, node, 1, &nest, &line));
     if (leaks)
         muc_text_add(&line, "p >= 0 ? ");
-    print_scaled(&line, "p", muc_scale_change(leaks ? MUC_OP_RELU : node->op, x, y));
+    print_scaled(&line, "p", leaks ? muc_scale_ratio(x, y) : muc_scale_change(node->op, x, y));
     if (leaks) {
         muc_text_add(&line, " : ");
         print_scaled(&line, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
