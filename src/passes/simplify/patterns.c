@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/simplify/group_norm.h"
+#include "passes/simplify/join_norms.h"
 
 enum { MOST_NODES = 48, MOST_FACTORS = 8, NAMES = 128 };
 
@@ -262,7 +262,7 @@ static bool match_node(match *m, const char *at, const muc_node *node)
         *m = tried;
         return true;
     }
-    return (node->op == MUC_OP_ADD || node->op == MUC_OP_MUL || node->op == MUC_OP_MIN) &&
+    return (muc_op_get(node->op)->flags & MUC_OP_COMMUTES) &&
            match_operands(m, operands, node, true);
 }
 
@@ -323,73 +323,6 @@ static bool matches(const muc_rewrite *r, const pattern *p, const muc_node *node
     return p->how != NORM || m->axis + m->axes == muc_rewrite_old(r, x)->rank;
 }
 
-/* ---- constants of norms ---- */
-
-/* the elements from axis on; 0: they are not known */
-static size_t width_of(const muc_rewrite *r, const muc_tensor *x, uint32_t axis)
-{
-    size_t width = 1;
-
-    for (uint32_t i = axis; i < x->rank; i++) {
-        uint32_t dim;
-
-        if (!muc_rewrite_dim(&r->old, x, i, &dim))
-            return 0;
-        width *= dim;
-    }
-    return width;
-}
-
-/* whether a constant has one element for each of x from axis on, in this order, or one for all */
-static bool spans(const muc_rewrite *r, uint32_t id, const muc_tensor *x, uint32_t axis)
-{
-    const muc_tensor *t = muc_rewrite_old(r, id);
-    uint32_t kept = x->rank - axis;
-
-    if (!muc_rewrite_is_constant(r, id) || t->dtype != MUC_F32)
-        return false;
-    if (t->bytes == sizeof(float))
-        return t->rank <= x->rank;
-    if (t->rank < kept || t->rank > x->rank)
-        return false;
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->dims[i] != (i + kept < t->rank ? muc_expr_const(r->graph->pool, 1)
-                                              : x->dims[x->rank - t->rank + i]))
-            return false;
-    return true;
-}
-
-static float at_row(const muc_rewrite *r, uint32_t id, size_t i)
-{
-    const muc_tensor *t = muc_rewrite_old(r, id);
-    float value = 1;
-
-    if (id != MUC_NO_ID)
-        muc_dtype_to_f32(MUC_F32, t->data, t->bytes == sizeof(float) ? 0 : i, 1, &value);
-    return value;
-}
-
-/* a constant of x's dimensions from axis on: a * b or, with `sum`, a + b, each the constant that
- * spans it, or 1 (0 of a sum) where there is none */
-static muc_status add_row(muc_rewrite *r, const char *name, const muc_tensor *x, uint32_t axis,
-                          uint32_t a, uint32_t b, bool sum, uint32_t *out)
-{
-    size_t width = width_of(r, x, axis);
-    muc_tensor like = { .dtype = MUC_F32, .rank = x->rank - axis };
-    muc_status status;
-    float *row;
-
-    memcpy(like.dims, x->dims + axis, like.rank * sizeof(*like.dims));
-    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, width, &row));
-    for (size_t i = 0; i < width; i++)
-        row[i] = !sum             ? at_row(r, a, i) * at_row(r, b, i)
-                 : a == MUC_NO_ID ? at_row(r, b, i)
-                                  : at_row(r, a, i) + at_row(r, b, i);
-    status = muc_rewrite_constant(r, name, &like, row, width * sizeof(float), out);
-    free(row);
-    return status;
-}
-
 /* ---- rules ---- */
 
 static bool attributes_of(muc_op op, const pattern *p, const match *m, muc_attribute *out,
@@ -443,13 +376,13 @@ static muc_status put_operator(muc_rewrite *r, const muc_node *node, muc_op op, 
     const muc_tensor *x = muc_rewrite_old(r, m->names['x'] - 1);
     muc_attribute attributes[2];
     uint32_t inputs[3], count = 0, attribute_count;
+    muc_gain_span s = muc_gain_span_of(r, x, p->how == NORM ? m->axis : x->rank, x->rank);
 
-    if (!attributes_of(op, p, m, attributes, &attribute_count) ||
-        (p->how == NORM && width_of(r, x, m->axis) == 0))
+    if (!attributes_of(op, p, m, attributes, &attribute_count) || s.count == 0)
         return MUC_OK;
     for (const char *name = p->inputs; *name; name++)
         if (isupper((unsigned char)*name) &&
-            !spans(r, m->names[(unsigned char)*name] - 1, x, m->axis))
+            !muc_gains_span(r, m->names[(unsigned char)*name] - 1, &s))
             return MUC_OK;
     *done = true;
     for (const char *name = p->inputs; *name; name++, count++) {
@@ -458,8 +391,8 @@ static muc_status put_operator(muc_rewrite *r, const muc_node *node, muc_op op, 
         if (*name == 'x')
             MUC_TRY(muc_rewrite_tensor(r, id, &inputs[count]));
         else
-            MUC_TRY(add_row(r, count == 1 ? "gain" : "bias", x, m->axis, id, MUC_NO_ID, false,
-                            &inputs[count]));
+            MUC_TRY(muc_gains_add(r, count == 1 ? "gain" : "bias", &s, 1, id, MUC_NO_ID, false,
+                                  &inputs[count]));
     }
     return muc_rewrite_change(r, node, op, inputs, count, attributes, attribute_count);
 }
@@ -475,42 +408,6 @@ static muc_status recognise(muc_rewrite *r, const muc_node *node, bool *done)
             if (matches(r, p, node, &m) && has_sixths(&m))
                 MUC_TRY(put_operator(r, node, operators[i].op, p, &m, done));
         }
-    }
-    return MUC_OK;
-}
-
-/* a norm's gain and bias in steps of their own */
-static muc_status join_row(muc_rewrite *r, const muc_node *node, bool *done)
-{
-    bool sum = node->op == MUC_OP_ADD;
-
-    if (!sum && node->op != MUC_OP_MUL)
-        return MUC_OK;
-    for (uint32_t side = 0; side < 2 && !*done; side++) {
-        const muc_node *norm = muc_rewrite_producer(r, node->inputs[side]);
-        uint32_t axis, inputs[3], old[3], which = sum ? 2 : 1, row = node->inputs[1 - side];
-        const muc_tensor *x;
-
-        if (!norm || (norm->op != MUC_OP_LAYER_NORM && (norm->op != MUC_OP_RMSNORM || sum)) ||
-            norm->output_count != 1 || !muc_rewrite_only_reader(r, node->inputs[side]) ||
-            muc_node_attribute(norm, MUC_KEY_GROUP))
-            continue;
-        x = muc_rewrite_old(r, norm->inputs[0]);
-        axis = (uint32_t)muc_node_integer_or(norm, MUC_KEY_AXIS, (int64_t)x->rank - 1);
-        for (uint32_t i = 0; i < 3; i++)
-            old[i] = muc_node_input(norm, i);
-        if (x->dtype != MUC_F32 || width_of(r, x, axis) == 0 || !spans(r, row, x, axis) ||
-            !spans(r, old[1], x, axis) || (old[2] != MUC_NO_ID && !spans(r, old[2], x, axis)))
-            continue;
-        *done = true;
-        MUC_TRY(muc_rewrite_tensor(r, old[0], &inputs[0]));
-        if (sum)
-            MUC_TRY(muc_rewrite_tensor(r, old[1], &inputs[1]));
-        if (old[2] != MUC_NO_ID && !sum) /* (y + b) c = y c + b c */
-            MUC_TRY(add_row(r, "bias", x, axis, old[2], row, false, &inputs[2]));
-        MUC_TRY(add_row(r, sum ? "bias" : "gain", x, axis, old[which], row, sum, &inputs[which]));
-        MUC_TRY(muc_rewrite_change(r, node, norm->op, inputs, sum || old[2] != MUC_NO_ID ? 3 : 2,
-                                   norm->attributes, norm->attribute_count));
     }
     return MUC_OK;
 }
@@ -549,8 +446,8 @@ static muc_status multiply(muc_rewrite *r, const muc_node *node, bool *done)
 
 muc_status muc_recognise(muc_context *ctx, muc_graph *graph)
 {
-    static muc_rewrite_rule *const rules[] = { recognise, join_row, muc_join_group_norm,
-                                               muc_join_channel_gains, multiply };
+    static muc_rewrite_rule *const rules[] = { recognise, muc_join_gains, muc_join_group_norm,
+                                               multiply };
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }
