@@ -171,6 +171,41 @@ muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const ui
                                  quantization, out);
 }
 
+muc_status muc_rewrite_add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
+                                uint32_t rank, uint32_t *out)
+{
+    const muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { dims, rank } };
+
+    return muc_rewrite_add(r, MUC_OP_RESHAPE, name, &x, 1, &shape, 1, NULL, out);
+}
+
+muc_status muc_rewrite_change_to_view(muc_rewrite *r, const muc_node *node, uint32_t x)
+{
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    const muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { y->dims, y->rank } };
+
+    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+}
+
+bool muc_attribute_list_of(muc_attribute_list *a, const muc_node *node)
+{
+    if (node->attribute_count + 2 > MUC_COUNT(a->items))
+        return false;
+    memcpy(a->items, node->attributes, node->attribute_count * sizeof(*node->attributes));
+    a->count = node->attribute_count;
+    return true;
+}
+
+void muc_attribute_list_set(muc_attribute_list *a, muc_attribute attribute)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->items[i].key == attribute.key) {
+            a->items[i] = attribute;
+            return;
+        }
+    a->items[a->count++] = attribute;
+}
+
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,
                                 const void *data, uint64_t bytes, uint32_t *out)
 {

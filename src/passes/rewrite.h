@@ -23,6 +23,17 @@ typedef struct muc_rewrite {
     bool changed;       /* a rule did something */
 } muc_rewrite;
 
+/* The attributes of a node to be. */
+typedef struct muc_attribute_list {
+    muc_attribute items[16];
+    uint32_t count;
+} muc_attribute_list;
+
+/* The node's own. False if there is no room for two more. */
+bool muc_attribute_list_of(muc_attribute_list *a, const muc_node *node);
+/* Adds one, or puts it in place of the one that has its key. */
+void muc_attribute_list_set(muc_attribute_list *a, muc_attribute attribute);
+
 /* Inputs and states are there, all else is to come. */
 muc_status muc_rewrite_begin(muc_context *ctx, muc_graph *graph, muc_rewrite *r);
 /* The new tensor of an old one, whose producer was dealt with; a constant is added now. MUC_NO_ID
@@ -46,6 +57,11 @@ muc_status muc_rewrite_add_named(muc_rewrite *r, muc_op op, const char *name,
                                  const uint32_t *inputs, uint32_t input_count,
                                  const muc_attribute *attributes, uint32_t attribute_count,
                                  const muc_quantization *quantization, uint32_t *out);
+/* Adds a view of a new tensor in a shape, which may be that of an old tensor. */
+muc_status muc_rewrite_add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
+                                uint32_t rank, uint32_t *out);
+/* The node becomes a view of a new tensor in the shape of its output. */
+muc_status muc_rewrite_change_to_view(muc_rewrite *r, const muc_node *node, uint32_t x);
 /* Adds a constant; data is copied into the graph's arena, but for the zeros of a graph of shapes.
  */
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,

@@ -12,7 +12,7 @@
 #include "passes/simplify/canonical.h"
 #include "passes/rewrite.h"
 
-enum { MAX_RANK = MUC_GRAPH_MAX_RANK, MOST_ATTRIBUTES = 16 };
+enum { MAX_RANK = MUC_GRAPH_MAX_RANK };
 
 typedef struct layout {
     muc_rewrite r;
@@ -21,8 +21,7 @@ typedef struct layout {
 } layout;
 
 typedef struct attributes {
-    muc_attribute items[MOST_ATTRIBUTES];
-    uint32_t count;
+    muc_attribute_list list;
     int64_t integers[2 * MAX_RANK];
     muc_expr exprs[MAX_RANK];
     double reals[2 * MAX_RANK];
@@ -224,25 +223,6 @@ static bool any_is_last(const layout *l, const muc_node *node)
 
 /* ---- nodes ---- */
 
-static void set(attributes *a, muc_attribute attribute)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->items[i].key == attribute.key) {
-            a->items[i] = attribute;
-            return;
-        }
-    a->items[a->count++] = attribute;
-}
-
-static bool start(attributes *a, const muc_node *node)
-{
-    if (node->attribute_count + 2 > MOST_ATTRIBUTES)
-        return false;
-    memcpy(a->items, node->attributes, node->attribute_count * sizeof(*node->attributes));
-    a->count = node->attribute_count;
-    return true;
-}
-
 /* the node with these inputs, whose outputs have the channels last; their own form's name is theirs
  * alone if the graph gives it */
 static muc_status add_last(layout *l, const muc_node *node, const uint32_t *inputs, uint32_t count,
@@ -255,8 +235,8 @@ static muc_status add_last(layout *l, const muc_node *node, const uint32_t *inpu
                                  .name = node->name,
                                  .input_count = count,
                                  .inputs = inputs,
-                                 .attribute_count = a->count,
-                                 .attributes = a->items,
+                                 .attribute_count = a->list.count,
+                                 .attributes = a->list.items,
                                  .output_count = node->output_count,
                                  .output_names = names,
                                  .quantization = quantization };
@@ -304,7 +284,7 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
     uint32_t rank = old(l, node->inputs[0])->rank;
     attributes a;
 
-    if (!start(&a, node) || node->input_count > MUC_COUNT(inputs))
+    if (!muc_attribute_list_of(&a.list, node) || node->input_count > MUC_COUNT(inputs))
         return keep(l, node);
     MUC_TRY(get_last(l, node->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++) {
@@ -321,7 +301,8 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
         }
         MUC_TRY(add_permuted(l, node->inputs[i], rank, perm, &inputs[i]));
     }
-    set(&a, (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 });
+    muc_attribute_list_set(&a.list,
+                           (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 });
     return add_last(l, node, inputs, node->input_count, &a);
 }
 
@@ -377,7 +358,7 @@ static muc_status lay_pointwise(layout *l, const muc_node *node)
     muc_status status;
     attributes a;
 
-    if (!start(&a, node) || !can_follow(l, node, rank))
+    if (!muc_attribute_list_of(&a.list, node) || !can_follow(l, node, rank))
         return keep(l, node);
     MUC_TRY(MUC_NEW_ARRAY(l->r.ctx, l->r.old.name, node->input_count, &inputs));
     status = MUC_OK;
@@ -399,7 +380,8 @@ static void map_axis(const layout *l, const muc_node *node, attributes *a)
     uint32_t axis = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
 
     (void)l;
-    set(a, (muc_attribute){ .key = MUC_KEY_AXIS, .value.integer = to_first(rank, axis) });
+    muc_attribute_list_set(
+        &a->list, (muc_attribute){ .key = MUC_KEY_AXIS, .value.integer = to_first(rank, axis) });
 }
 
 /* an attribute with one item a dimension: in the last form's order */
@@ -409,7 +391,8 @@ static void map_exprs(attributes *a, const muc_node *node, muc_attribute_key key
 
     for (uint32_t i = 0; i < rank; i++)
         a->exprs[i] = from->value.exprs.items[to_last(rank, i)];
-    set(a, (muc_attribute){ .key = key, .value.exprs = { a->exprs, rank } });
+    muc_attribute_list_set(&a->list,
+                           (muc_attribute){ .key = key, .value.exprs = { a->exprs, rank } });
 }
 
 static void map_pads(attributes *a, const muc_node *node, uint32_t rank)
@@ -420,7 +403,9 @@ static void map_pads(attributes *a, const muc_node *node, uint32_t rank)
         a->integers[i] = pads[to_last(rank, i)];
         a->integers[rank + i] = pads[rank + to_last(rank, i)];
     }
-    set(a, (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { a->integers, 2 * rank } });
+    muc_attribute_list_set(
+        &a->list,
+        (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { a->integers, 2 * rank } });
 }
 
 static void map_reals(attributes *a, const muc_node *node, muc_attribute_key key, uint32_t rank)
@@ -429,7 +414,8 @@ static void map_reals(attributes *a, const muc_node *node, muc_attribute_key key
 
     for (uint32_t i = 0; i < rank; i++)
         a->reals[i] = from->value.reals.items[to_last(rank, i)];
-    set(a, (muc_attribute){ .key = key, .value.reals = { a->reals, rank } });
+    muc_attribute_list_set(&a->list,
+                           (muc_attribute){ .key = key, .value.reals = { a->reals, rank } });
 }
 
 /* axes ascend; false if the dimensions that stay would change their order */
@@ -450,7 +436,8 @@ static bool map_axes(const layout *l, const muc_node *node, attributes *a)
             return false;
         previous = to_last(rank, i);
     }
-    set(a, (muc_attribute){ .key = MUC_KEY_AXES, .value.integers = { a->integers, count } });
+    muc_attribute_list_set(
+        &a->list, (muc_attribute){ .key = MUC_KEY_AXES, .value.integers = { a->integers, count } });
     return true;
 }
 
@@ -461,8 +448,9 @@ static void map_named_axes(attributes *a, const muc_node *node, uint32_t rank)
 
     for (uint32_t i = 0; i < axes->value.integers.count; i++)
         a->integers[i] = to_first(rank, (uint32_t)axes->value.integers.items[i]);
-    set(a, (muc_attribute){ .key = MUC_KEY_AXES,
-                            .value.integers = { a->integers, axes->value.integers.count } });
+    muc_attribute_list_set(
+        &a->list, (muc_attribute){ .key = MUC_KEY_AXES,
+                                   .value.integers = { a->integers, axes->value.integers.count } });
 }
 
 static bool is_quantized(const layout *l, const muc_node *node)
@@ -539,7 +527,7 @@ static muc_status lay_named(layout *l, const muc_node *node)
     attributes a;
     fate f;
 
-    if (!start(&a, node) ||
+    if (!muc_attribute_list_of(&a.list, node) ||
         !(takes_many(node) ? any_is_last(l, node) : is_last(l, node->inputs[0])))
         return keep(l, node);
     f = fate_of(l, node, &a);
@@ -552,8 +540,8 @@ static muc_status lay_named(layout *l, const muc_node *node)
     if (status == MUC_OK && f == LAST)
         status = add_last(l, node, inputs, node->input_count, &a);
     else if (status == MUC_OK)
-        status =
-            muc_rewrite_change(&l->r, node, node->op, inputs, node->input_count, a.items, a.count);
+        status = muc_rewrite_change(&l->r, node, node->op, inputs, node->input_count, a.list.items,
+                                    a.list.count);
     free(inputs);
     return status;
 }

@@ -25,14 +25,6 @@ static muc_expr number(const muc_rewrite *r, uint32_t value)
     return muc_expr_const(r->graph->pool, value);
 }
 
-static muc_status add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
-                           uint32_t rank, uint32_t *out)
-{
-    const muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { dims, rank } };
-
-    return muc_rewrite_add(r, MUC_OP_RESHAPE, name, &x, 1, &shape, 1, NULL, out);
-}
-
 /* ---- transposed convolutions ---- */
 
 /* One that is a convolution whose pixels are blocks, of one or two spatial dimensions. */
@@ -230,17 +222,17 @@ static muc_status add_pixels(muc_rewrite *r, const muc_node *node, const blocks 
     if (b->stride[0] == b->stride[1] && b->spatial == 2 && b->stride[0] > 1)
         return muc_rewrite_add(r, MUC_OP_DEPTH_TO_SPACE, node->name, &x, 1, block, 2, NULL, out);
     if (b->spatial == 2 && b->stride[0] > 1) {
-        MUC_TRY(add_view(r, node->name, x, apart, 6, &x));
+        MUC_TRY(muc_rewrite_add_view(r, node->name, x, apart, 6, &x));
         MUC_TRY(muc_rewrite_add(r, MUC_OP_TRANSPOSE, node->name, &x, 1, &order, 1, NULL, &x));
     }
-    return add_view(r, node->name, x, whole, b->rank, out);
+    return muc_rewrite_add_view(r, node->name, x, whole, b->rank, out);
 }
 
 static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *done)
 {
     uint32_t bias = muc_node_input(node, 2), x;
     int64_t axes[SPATIAL] = { 1, 2 };
-    muc_expr starts[SPATIAL], sizes[SPATIAL], whole[4];
+    muc_expr starts[SPATIAL], sizes[SPATIAL];
     muc_attribute cut[3] = { { .key = MUC_KEY_AXES },
                              { .key = MUC_KEY_STARTS },
                              { .key = MUC_KEY_SIZES } };
@@ -265,9 +257,7 @@ static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *d
     cut[1].value.exprs.count = cut[2].value.exprs.count = b.spatial;
     if (!all)
         return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
-    memcpy(whole, old(r, node->outputs[0])->dims, b.rank * sizeof(*whole));
-    cut[0] = (muc_attribute){ .key = MUC_KEY_SHAPE, .value.exprs = { whole, b.rank } };
-    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, cut, 1);
+    return muc_rewrite_change_to_view(r, node, x);
 }
 
 /* ---- one spatial dimension ---- */
@@ -303,7 +293,7 @@ static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
 {
     bool weighted = node->op == MUC_OP_CONV;
     const muc_tensor *x = old(r, node->inputs[0]), *y = old(r, node->outputs[0]);
-    muc_attribute attributes[MOST_ATTRIBUTES], shape = { .key = MUC_KEY_SHAPE };
+    muc_attribute attributes[MOST_ATTRIBUTES];
     int64_t items[MOST_ATTRIBUTES][4];
     muc_expr dims[4];
     uint32_t inputs[3];
@@ -329,12 +319,10 @@ static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
     }
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
     widen_dims(r, x, dims);
-    MUC_TRY(add_view(r, node->name, inputs[0], dims, 4, &inputs[0]));
+    MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[0], dims, 4, &inputs[0]));
     MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, node->input_count, attributes,
                             node->attribute_count, y->quantization, &inputs[0]));
-    shape.value.exprs.items = y->dims;
-    shape.value.exprs.count = y->rank;
-    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, inputs, 1, &shape, 1);
+    return muc_rewrite_change_to_view(r, node, inputs[0]);
 }
 
 /* ---- batch norms ---- */

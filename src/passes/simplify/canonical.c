@@ -142,7 +142,6 @@ static bool moves_nothing(const muc_rewrite *r, const muc_node *node)
 static muc_status view_transpose(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *y = out(r, node);
-    muc_attribute shape = { .key = MUC_KEY_SHAPE };
     uint32_t x;
 
     if (node->op != MUC_OP_TRANSPOSE || !moves_nothing(r, node) ||
@@ -150,9 +149,7 @@ static muc_status view_transpose(muc_rewrite *r, const muc_node *node, bool *don
         return MUC_OK;
     *done = true;
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
-    shape.value.exprs.items = y->dims;
-    shape.value.exprs.count = y->rank;
-    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+    return muc_rewrite_change_to_view(r, node, x);
 }
 
 /* constant indices one after another from the first on, none negative past its dimension */
@@ -191,7 +188,6 @@ static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
     muc_attribute cut[3] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
                              { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
                              { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } } };
-    muc_attribute shape = { .key = MUC_KEY_SHAPE };
 
     if (node->op != MUC_OP_GATHER || muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) != 0 ||
         (in(r, node)->quantization && in(r, node)->quantization->count > 1) ||
@@ -205,9 +201,7 @@ static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
     if (muc_rewrite_old(r, node->inputs[1])->rank == 1)
         return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
     MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, node->name, &x, 1, cut, 3, NULL, &x));
-    shape.value.exprs.items = out(r, node)->dims;
-    shape.value.exprs.count = out(r, node)->rank;
-    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, &x, 1, &shape, 1);
+    return muc_rewrite_change_to_view(r, node, x);
 }
 
 /* the row or column of a product that a vector is, as a matrix */
@@ -216,7 +210,6 @@ static muc_status add_matrix(muc_rewrite *r, const muc_node *node, uint32_t side
     const muc_tensor *t = muc_rewrite_old(r, node->inputs[side]);
     const muc_expr one = muc_expr_const(r->graph->pool, 1);
     muc_tensor like = *t;
-    muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { like.dims, 2 } };
 
     like.rank = 2;
     like.dims[1 - side] = t->dims[0];
@@ -224,13 +217,12 @@ static muc_status add_matrix(muc_rewrite *r, const muc_node *node, uint32_t side
     if (muc_rewrite_is_constant(r, node->inputs[side]))
         return muc_rewrite_constant(r, t->name, &like, t->data, t->bytes, out);
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], out));
-    return muc_rewrite_add(r, MUC_OP_RESHAPE, t->name, out, 1, &shape, 1, NULL, out);
+    return muc_rewrite_add_view(r, t->name, *out, like.dims, 2, out);
 }
 
 /* every product is of matrices */
 static muc_status widen_vectors(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    muc_attribute shape = { .key = MUC_KEY_SHAPE };
     bool any = false;
     uint32_t inputs[2];
 
@@ -251,9 +243,7 @@ static muc_status widen_vectors(muc_rewrite *r, const muc_node *node, bool *done
             MUC_TRY(muc_rewrite_tensor(r, node->inputs[side], &inputs[side]));
     MUC_TRY(muc_rewrite_add(r, node->op, node->name, inputs, 2, node->attributes,
                             node->attribute_count, out(r, node)->quantization, &inputs[0]));
-    shape.value.exprs.items = out(r, node)->dims;
-    shape.value.exprs.count = out(r, node)->rank;
-    return muc_rewrite_change(r, node, MUC_OP_RESHAPE, inputs, 1, &shape, 1);
+    return muc_rewrite_change_to_view(r, node, inputs[0]);
 }
 
 muc_status muc_canonicalise(muc_context *ctx, muc_graph *graph)

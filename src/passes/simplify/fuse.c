@@ -7,36 +7,6 @@
 #include "passes/simplify/canonical.h"
 #include "passes/rewrite.h"
 
-enum { MOST_ATTRIBUTES = 16 };
-
-typedef struct attributes {
-    muc_attribute items[MOST_ATTRIBUTES];
-    uint32_t count;
-} attributes;
-
-static attributes attributes_of(const muc_node *node)
-{
-    attributes a = { .count = node->attribute_count };
-
-    memcpy(a.items, node->attributes, node->attribute_count * sizeof(*node->attributes));
-    return a;
-}
-
-static void set(attributes *a, const muc_attribute *attribute)
-{
-    for (uint32_t i = 0; i < a->count; i++)
-        if (a->items[i].key == attribute->key) {
-            a->items[i] = *attribute;
-            return;
-        }
-    a->items[a->count++] = *attribute;
-}
-
-static bool has_room(const muc_node *node)
-{
-    return node->attribute_count + 2 <= MOST_ATTRIBUTES;
-}
-
 /* ---- padding ---- */
 
 /* the padding's value is zero, or the integer that stands for it */
@@ -79,10 +49,10 @@ static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
     muc_attribute sum = { .key = MUC_KEY_PADS, .value.integers = { items, 0 } };
     const int64_t *own = muc_node_integers(node, MUC_KEY_PADS), *more;
     uint32_t rank, spatial, first, inputs[3];
-    attributes a;
+    muc_attribute_list a;
 
     if (!pad || pad->op != MUC_OP_PAD || !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        !pads_zero(r, pad) || !has_room(node))
+        !pads_zero(r, pad) || !muc_attribute_list_of(&a, node))
         return MUC_OK;
     rank = muc_rewrite_old(r, node->inputs[0])->rank;
     spatial = rank - 2;
@@ -94,8 +64,7 @@ static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
     for (uint32_t i = 0; i < 2 * spatial; i++)
         items[i] = (own ? own[i] : 0) + more[(i < spatial ? 0 : rank - spatial) + first + i];
     sum.value.integers.count = 2 * spatial;
-    a = attributes_of(node);
-    set(&a, &sum);
+    muc_attribute_list_set(&a, sum);
     MUC_TRY(muc_rewrite_tensor(r, pad->inputs[0], &inputs[0]));
     for (uint32_t i = 1; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
@@ -368,11 +337,11 @@ static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
     int32_t least, most;
     uint32_t inputs[3];
     bool required;
-    attributes a;
+    muc_attribute_list a;
 
     if (!before || !muc_op_takes(before->op, MUC_KEY_CLAMP_MIN, &required) ||
         !muc_op_takes(before->op, MUC_KEY_CLAMP_MAX, &required) || before->output_count != 1 ||
-        before->input_count > 3 || !has_room(before) ||
+        before->input_count > 3 || !muc_attribute_list_of(&a, before) ||
         !muc_rewrite_only_reader(r, node->inputs[0]) ||
         !muc_scale_is_same(muc_rewrite_old(r, node->inputs[0])->quantization, y->quantization) ||
         muc_rewrite_old(r, node->inputs[0])->dtype != y->dtype)
@@ -391,9 +360,8 @@ static muc_status fold_bounds(muc_rewrite *r, const muc_node *node, bool *done)
     low.value.integer = least;
     high.value.integer = most;
     *done = true;
-    a = attributes_of(before);
-    set(&a, &low);
-    set(&a, &high);
+    muc_attribute_list_set(&a, low);
+    muc_attribute_list_set(&a, high);
     for (uint32_t i = 0; i < before->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(r, before->inputs[i], &inputs[i]));
     return muc_rewrite_change(r, node, before->op, inputs, before->input_count, a.items, a.count);
