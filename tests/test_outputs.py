@@ -235,7 +235,8 @@ def test_a_training_replaces_no_files_of_others():
 
 
 def test_what_cannot_be_written_is_told_before_the_work():
-    muc("compile", "-o", WORK / "no/such/x.utp", status=IO)
+    said = muc("compile", "-o", WORK / "no/such/x.utp", status=IO)[1]
+    assert f"there is no folder '{WORK / 'no/such'}'; make it first" in said, said
     muc("compile", "-o", WORK, status=USAGE)
     muc("compile", *CODE, "-o", WORK / "no/such/folder", status=IO)
     muc("compress", "-o", WORK / "no/such/folder", "--bits", 2, "--text", ROOT / "README.md", status=IO)

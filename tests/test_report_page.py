@@ -207,6 +207,7 @@ def check_clicks(folder):
     script = re.findall(r"<script>(.*?)</script>", page.read_text(), re.S)
     assert len(script) == 1 and len(script[0]) <= 100_000, [len(one) for one in script]
     assert "default-src 'none'" in page.read_text()
+    assert ">multiply-accumulates</th>" in page.read_text() and ">MACs</th>" not in page.read_text()  # once, where they stand for time
     told = measure(browser, page, folder, script=CLICK)
     steps = json.loads((code / "rescue.json").read_text())["steps"]
     number = lambda text: float(text.replace(",", "").replace(" %", ""))

@@ -33,7 +33,7 @@ const until = async test => { while (!test()) await new Promise(go => setTimeout
     await until(() => !document.querySelector('#speak').disabled);
     [...document.querySelectorAll('#machines tbody tr')].find(row => row.cells[0].textContent === 'uthinker').querySelector('button').click();
     await until(() => !document.querySelector('#details').hidden);
-    const seen = { rows, lit, answer: document.querySelector('#answer').textContent, spoken: document.querySelector('#spoken').textContent,
+    const seen = { rows, lit, weights: getComputedStyle(document.querySelector('#machines td:nth-child(2)')).display, answer: document.querySelector('#answer').textContent, spoken: document.querySelector('#spoken').textContent,
         report: document.querySelector('#report').srcdoc.length, loads: performance.getEntriesByType('resource').map(one => one.name) };
     await fetch('http://127.0.0.1:@PORT@/', { method: 'POST', mode: 'no-cors', body: JSON.stringify(seen) });
 })();
@@ -95,6 +95,7 @@ def test_a_page_answers_as_the_command_does():
     seen = clicked(on_disk)
     told = json.loads(subprocess.run([MUC, "fit", ROOT / "models/rescue", "--json"], capture_output=True, text=True).stdout)
     assert [(row[0], row[2]) for row in seen["rows"]] == [(row["machine"], row["fits"]) for row in told["machines"]]
+    assert seen["weights"] == "none", "of a language model no row says how weights are stored"
     assert seen["answer"] == native("run", ROOT / "models/rescue", "--prompt", COMMAND).strip(), seen["answer"]
     assert seen["spoken"] == "every bit is the machine's" and seen["lit"] > 45 and seen["report"] > 10000, seen
     assert not [name for name in seen["loads"] if not name.startswith("blob:")], seen["loads"]

@@ -78,6 +78,7 @@ async function fit() {
     const told = JSON.parse(answer.text);
     for (const row of told.machines)
         addMachine(table, row);
+    find('#machines').classList.toggle('alike', !told.machines.some(row => row.weights)); // a column of nothing is hidden
     for (const row of told.why_not || [])
         for (const line of table.rows)
             if (line.cells[0].textContent === row.machine && line.className === 'not')

@@ -210,15 +210,19 @@ static muc_status check_parent(muc_context *ctx, const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *parent = copy(slash ? path : ".");
-    bool writable;
+    muc_status status = MUC_OK;
 
     if (!parent)
         return muc_fail_nomem(ctx, path, strlen(path));
     if (slash)
         parent[slash == path ? 1 : slash - path] = '\0';
-    writable = muc_may_write_in(parent);
+    if (!muc_path_exists(parent))
+        status = muc_fail(ctx, MUC_IO, path, MUC_NO_OFFSET,
+                          "cannot create: there is no folder '%s'; make it first", parent);
+    else if (!muc_may_write_in(parent))
+        status = fail_errno(ctx, path, "cannot create");
     free(parent);
-    return writable ? MUC_OK : fail_errno(ctx, path, "cannot create");
+    return status;
 }
 
 muc_status muc_output_precheck(muc_context *ctx, const char *path)

@@ -63,6 +63,11 @@ double muc_costs_time(const muc_costs *costs, const json_t *row)
     return positive(json_object_get(row, costs->time));
 }
 
+bool muc_costs_are_macs(const muc_costs *costs)
+{
+    return strcmp(costs->time, costs->macs) == 0;
+}
+
 uint64_t muc_costs_macs(const muc_costs *costs, const json_t *row)
 {
     return count_of(positive(json_object_get(row, costs->macs)));

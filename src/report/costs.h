@@ -18,6 +18,8 @@ bool muc_costs_find(const json_t *root, muc_costs *out);
 /* of a row; 0 for what it does not have */
 double muc_costs_time(const muc_costs *costs, const json_t *row);
 uint64_t muc_costs_bytes(const muc_costs *costs, const json_t *row);
+/* Whether a layer's time is its number of multiply-accumulates. */
+bool muc_costs_are_macs(const muc_costs *costs);
 uint64_t muc_costs_macs(const muc_costs *costs, const json_t *row);
 /* Borrowed from the row, "" if there is none. */
 const char *muc_costs_engine(const muc_costs *costs, const json_t *row);

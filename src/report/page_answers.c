@@ -84,7 +84,7 @@ static void add_largest(muc_text *text, const muc_report *report)
         muc_text words = { 0 };
 
         muc_text_add(&words, "%.3g %%, %s", 100 * share, muc_costs_engine(&costs, largest[i]));
-        if (macs && strcmp(costs.time, costs.macs) != 0)
+        if (macs && !muc_costs_are_macs(&costs))
             muc_text_add(&words, ", %.3g MACs a %.*s",
                          (double)macs / muc_costs_time(&costs, largest[i]),
                          (int)strlen(costs.unit) - 1, costs.unit);
@@ -236,7 +236,8 @@ static void add_layer(bars *b, const muc_costs *costs, const json_t *row)
     muc_xml_add(b->text, engine);
     muc_text_add(b->text, "</td>");
     add_number(b->text, (double)muc_costs_bytes(costs, row));
-    add_number(b->text, (double)muc_costs_macs(costs, row));
+    if (!muc_costs_are_macs(costs))
+        add_number(b->text, (double)muc_costs_macs(costs, row));
     muc_text_add(b->text, "</tr>\n");
 }
 
@@ -279,8 +280,8 @@ static void add_layers(bars *b, const muc_costs *costs)
                  "<th scope=\"col\">",
                  costs->unit);
     muc_report_print_key(b->text, costs->engine);
-    muc_text_add(b->text, "</th><th scope=\"col\" class=\"n\">bytes</th>"
-                          "<th scope=\"col\" class=\"n\">MACs</th></tr></thead><tbody>\n");
+    muc_text_add(b->text, "</th><th scope=\"col\" class=\"n\">bytes</th>%s</tr></thead><tbody>\n",
+                 muc_costs_are_macs(costs) ? "" : "<th scope=\"col\" class=\"n\">MACs</th>");
     json_array_foreach((json_t *)costs->rows, index, row)
     {
         add_layer(b, costs, row);

@@ -15,13 +15,6 @@
 #include "report/figures.h"
 #include "report/report_builder.h"
 
-static uint64_t member(const json_t *item, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(item, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 /* ---- run ---- */
 
 static double share_of(uint64_t part, double whole)
@@ -315,18 +308,16 @@ static void add_layers(muc_report *report, const muc_chip *chip, const muc_chip_
     for (size_t i = 0; i < json_array_size(t->layers); i++) {
         const json_t *layer = json_array_get(t->layers, i);
         const muc_cnnchip_counts *c = &t->counts[i + 1];
-        const char *tensor = json_string_value(json_object_get(layer, "tensor"));
-        const char *op = json_string_value(json_object_get(layer, "op"));
 
         muc_report_begin_row(report);
         muc_report_add_count(report, "layer", i + 1);
-        muc_report_add_text(report, "node", "%.48s", tensor ? tensor : "");
-        muc_report_add_text(report, "operator", "%s", op ? op : "");
+        muc_report_add_text(report, "node", "%.48s", muc_member_text(layer, "tensor"));
+        muc_report_add_text(report, "operator", "%s", muc_member_text(layer, "op"));
         muc_report_add_count(report, "parts", t->parts[i + 1] ? t->parts[i + 1] : 1);
         muc_report_add_count(report, "instructions", c->instructions);
         muc_report_add_text(report, "bound_by", "%s", muc_chip_bound_by(c));
         muc_report_add_count(report, "cycles", c->cycles);
-        muc_report_add_count(report, "bound", member(layer, "cycles_bound"));
+        muc_report_add_count(report, "bound", muc_member_count(layer, "cycles_bound"));
         muc_report_add_count(report, "compute_cycles", c->compute_cycles);
         muc_report_add_count(report, "memory_cycles", c->memory_cycles);
         if (chip->sim.pes)
@@ -350,7 +341,7 @@ static void add_bounds(muc_report *report, const muc_chip *chip, const muc_chip_
         bytes += (uint64_t)port->c * port->h * port->w *
                  muc_cnnchip_element_bytes(chip->program.element);
     }
-    muc_report_add_count(report, "cycles_bound", member(chip->map, "cycles_bound"));
+    muc_report_add_count(report, "cycles_bound", muc_member_count(chip->map, "cycles_bound"));
     muc_report_add_count(report, "pe_bound", divided(t->blocks, chip->sim.pes));
     muc_report_add_count(report, "memory_bound", divided(bytes, chip->sim.bus_bytes));
 }
@@ -377,20 +368,20 @@ static muc_status add_frame(muc_context *ctx, muc_report *report, muc_chip *chip
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(items) + 1, &buffers));
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
-        uint64_t last = member(item, "last"), first = member(item, "first");
-        const char *name = json_string_value(json_object_get(item, "name"));
+        uint64_t last = muc_member_count(item, "last"), first = muc_member_count(item, "first");
 
         if (last >= figure.step_count || first > last)
             return muc_fail(ctx, MUC_MALFORMED, chip->map_file.bytes.name, MUC_NO_OFFSET,
                             "a buffer that lives after the last step");
-        buffers[figure.buffer_count++] = (muc_memory_buffer){ .name = name ? name : "",
-                                                              .address = member(item, "address"),
-                                                              .bytes = member(item, "bytes"),
-                                                              .first = (uint32_t)first,
-                                                              .last = (uint32_t)last };
+        buffers[figure.buffer_count++] =
+            (muc_memory_buffer){ .name = muc_member_text(item, "name"),
+                                 .address = muc_member_count(item, "address"),
+                                 .bytes = muc_member_count(item, "bytes"),
+                                 .first = (uint32_t)first,
+                                 .last = (uint32_t)last };
     }
     figure.buffers = buffers;
-    figure.bound = member(json_object_get(chip->map, "frame"), "bound");
+    figure.bound = muc_member_count(json_object_get(chip->map, "frame"), "bound");
     muc_report_add_memory(report, &figure);
     return MUC_OK;
 }
@@ -411,23 +402,23 @@ static muc_status add_filter(muc_context *ctx, muc_report *report, muc_chip *chi
     for (size_t i = 0; i < json_array_size(t->layers); i++) {
         const json_t *layer = json_array_get(t->layers, i);
         const json_t *steps = json_object_get(layer, "steps");
-        const char *name = json_string_value(json_object_get(layer, "tensor"));
+        const char *name = muc_member_text(layer, "tensor");
 
         for (size_t k = 0; k < json_array_size(steps); k++, step++) {
             const json_t *item = json_array_get(steps, k);
 
-            if (member(item, "weights_bytes"))
+            if (muc_member_count(item, "weights_bytes"))
                 buffers[figure.buffer_count++] =
                     (muc_memory_buffer){ .name = name,
-                                         .address = member(item, "weights"),
-                                         .bytes = member(item, "weights_bytes"),
+                                         .address = muc_member_count(item, "weights"),
+                                         .bytes = muc_member_count(item, "weights_bytes"),
                                          .first = step,
                                          .last = step };
             if (t->parts[i + 1] > 1)
                 buffers[figure.buffer_count++] =
                     (muc_memory_buffer){ .name = "partial sums",
-                                         .address = member(filter, "scratch"),
-                                         .bytes = member(filter, "scratch_bytes"),
+                                         .address = muc_member_count(filter, "scratch"),
+                                         .bytes = muc_member_count(filter, "scratch_bytes"),
                                          .first = step,
                                          .last = step };
         }
@@ -457,11 +448,10 @@ static muc_status zero_inputs(muc_context *ctx, muc_chip *chip, muc_tensor_view 
 }
 
 /* cycles do not depend on what is computed: the program runs once on zeros */
-static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **out)
+static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report *report)
 {
     muc_chip_tally t = { .layers = json_object_get(chip->map, "layers") };
     muc_tensor_view *zeros, *outputs;
-    const char *text;
 
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(t.layers) + 1, &t.counts));
     MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, json_array_size(t.layers) + 1, &t.parts));
@@ -469,35 +459,40 @@ static muc_status report_folder(muc_context *ctx, muc_chip *chip, muc_report **o
     chip->sim.trace_arg = &t;
     MUC_TRY(zero_inputs(ctx, chip, &zeros));
     MUC_TRY(muc_chip_run(ctx, chip, zeros, chip->input_count, &outputs));
-    MUC_TRY(muc_report_new(ctx, out));
-    text = json_string_value(json_object_get(chip->map, "name"));
-    muc_report_add_text(*out, "name", "%s", text ? text : "");
-    text = json_string_value(json_object_get(chip->map, "machine"));
-    muc_report_add_text(*out, "machine", "%s", text ? text : "");
-    muc_report_add_text(*out, "element", "%s", muc_cnnchip_element_name(chip->program.element));
-    muc_report_add_count(*out, "pes", chip->sim.pes);
-    muc_chip_add_counts(*out, chip);
-    add_bounds(*out, chip, &t);
-    muc_report_add_count(*out, "frame_bytes", chip->program.frame_bytes);
-    muc_report_add_count(*out, "frame_bound", member(json_object_get(chip->map, "frame"), "bound"));
-    muc_report_add_count(*out, "filter_bytes", chip->program.filter_bytes);
-    add_layers(*out, chip, &t);
-    MUC_TRY(muc_chip_answer(ctx, chip, &t, *out));
-    MUC_TRY(add_frame(ctx, *out, chip));
-    MUC_TRY(add_filter(ctx, *out, chip, &t));
-    MUC_TRY(muc_chip_draw_graph(ctx, chip, *out));
-    return muc_report_status(ctx, *out);
+    muc_report_add_text(report, "name", "%s", muc_member_text(chip->map, "name"));
+    muc_report_add_text(report, "machine", "%s", muc_member_text(chip->map, "machine"));
+    muc_report_add_text(report, "element", "%s", muc_cnnchip_element_name(chip->program.element));
+    muc_report_add_count(report, "pes", chip->sim.pes);
+    muc_chip_add_counts(report, chip);
+    add_bounds(report, chip, &t);
+    muc_report_add_count(report, "frame_bytes", chip->program.frame_bytes);
+    muc_report_add_count(report, "frame_bound",
+                         muc_member_count(json_object_get(chip->map, "frame"), "bound"));
+    muc_report_add_count(report, "filter_bytes", chip->program.filter_bytes);
+    add_layers(report, chip, &t);
+    MUC_TRY(muc_chip_answer(ctx, chip, &t, report));
+    MUC_TRY(add_frame(ctx, report, chip));
+    MUC_TRY(add_filter(ctx, report, chip, &t));
+    MUC_TRY(muc_chip_draw_graph(ctx, chip, report));
+    return muc_report_status(ctx, report);
 }
 
 muc_status muc_report_cnnchip(muc_context *ctx, const char *path, const muc_report_options *options,
                               muc_report **out)
 {
+    muc_report *report = NULL;
     muc_status status;
     muc_chip chip;
 
     MUC_TRY(refuse_board(ctx, path, options->board)); /* cycles do not depend on the input */
     MUC_TRY(muc_chip_open(ctx, path, &chip));
-    status = report_folder(ctx, &chip, out);
+    status = muc_report_new(ctx, &report);
+    if (status == MUC_OK)
+        status = report_folder(ctx, &chip, report);
+    if (status == MUC_OK)
+        *out = report;
+    else
+        muc_report_free(report);
     muc_chip_close(&chip);
     return status;
 }
