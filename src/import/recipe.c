@@ -383,52 +383,16 @@ const char *muc_import_list(char text[MUC_LIST_CHARS], const int64_t *items, uin
     return text;
 }
 
-static muc_status import_format(const muc_file_node *node, const char *format, va_list args)
+muc_status muc_import_format(muc_file_node node, const char *format, ...)
 {
     muc_text recipe = { 0 };
     muc_status status;
+    va_list args;
 
+    va_start(args, format);
     muc_text_add_args(&recipe, format, args);
-    status = muc_import_recipe(node, recipe.data ? recipe.data : "");
+    va_end(args);
+    status = muc_import_recipe(&node, recipe.data ? recipe.data : "");
     muc_text_free(&recipe);
-    return status;
-}
-
-muc_status muc_import_format(muc_file_node node, const char *format, ...)
-{
-    muc_status status;
-    va_list args;
-
-    va_start(args, format);
-    status = import_format(&node, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status muc_import_given(muc_file_node node, const muc_attributes *given, const char *format,
-                            ...)
-{
-    muc_status status;
-    va_list args;
-
-    node.given = given;
-    va_start(args, format);
-    status = import_format(&node, format, args);
-    va_end(args);
-    return status;
-}
-
-muc_status muc_import_make(muc_file_node node, const uint32_t *ids, uint32_t count, uint32_t *out,
-                           const char *format, ...)
-{
-    muc_status status;
-    va_list args;
-
-    node.operands = ids;
-    node.input_count = ids ? count : node.input_count;
-    node.result = out;
-    va_start(args, format);
-    status = import_format(&node, format, args);
-    va_end(args);
     return status;
 }

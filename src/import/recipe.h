@@ -110,13 +110,25 @@ enum { MUC_LIST_CHARS = 320 };
 const char *muc_import_list(char text[MUC_LIST_CHARS], const int64_t *items, uint32_t count);
 /* The same of a recipe to be formatted. */
 muc_status muc_import_format(muc_file_node node, const char *format, ...) MUC_PRINTF(2, 3);
-/* The same with attributes that its word "given" adds. */
-muc_status muc_import_given(muc_file_node node, const muc_attributes *given, const char *format,
-                            ...) MUC_PRINTF(3, 4);
-/* Adds steps that a recipe, to be formatted, makes of tensors, or with ids NULL of the node's
- * inputs; the last gives *out, or with out NULL the node's output. */
-muc_status muc_import_make(muc_file_node node, const uint32_t *ids, uint32_t count, uint32_t *out,
-                           const char *format, ...) MUC_PRINTF(5, 6);
+
+/* The node with attributes that a recipe's word "given" adds. */
+static inline muc_file_node muc_node_given(muc_file_node node, const muc_attributes *given)
+{
+    node.given = given;
+    return node;
+}
+
+/* The node of these tensors, or with ids NULL of its own inputs; what a recipe gives is *out, or
+ * with out NULL the node's output. */
+static inline muc_file_node muc_node_of(muc_file_node node, const uint32_t *ids, uint32_t count,
+                                        uint32_t *out)
+{
+    node.operands = ids;
+    node.input_count = ids ? count : node.input_count;
+    node.result = out;
+    return node;
+}
+
 /* 0 <= axis < rank, negative ones counted from the end, or a refusal. */
 muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis);
 

@@ -21,7 +21,8 @@ muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x
         if (strcmp(activations[i].name, name) != 0)
             continue;
         im->to = activations[i].op;
-        return muc_import_make(muc_keras_node(im), &x, 1, NULL, "%s", activations[i].recipe);
+        return muc_import_format(muc_node_of(muc_keras_node(im), &x, 1, NULL), "%s",
+                                 activations[i].recipe);
     }
     return muc_keras_refuse(im, MUC_UNSUPPORTED, "no row implements activation '%.100s'", name);
 }

@@ -17,14 +17,6 @@ static bool is_const(const onnx_number *n)
     return n->expr == MUC_EXPR_NONE;
 }
 
-bool onnx_all_const(const onnx_numbers *x)
-{
-    for (uint32_t i = 0; i < x->count; i++)
-        if (!is_const(&x->items[i]))
-            return false;
-    return true;
-}
-
 /* ---- by the reference ---- */
 
 static bool are_known(const onnx_call *call, const onnx_numbers *const *x, bool const_alone)

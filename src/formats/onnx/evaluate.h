@@ -9,8 +9,6 @@
 #include "formats/onnx/onnx_ops.def"
 #undef ONNX_OP
 
-/* Whether no element depends on dimensions. */
-bool onnx_all_const(const onnx_numbers *x);
 /* An expression that turned out to be a constant is one. */
 onnx_number onnx_number_of(const muc_expr_pool *pool, muc_expr e);
 /* The value and type that ConstantOfShape fills with. */

@@ -146,7 +146,7 @@ muc_status onnx_import_qlinear_concat(onnx_call *call)
 /* a, b, i32 sums c in the product's scale, the output's scale and zero point or real numbers */
 muc_status onnx_import_qgemm(onnx_call *call)
 {
-    uint32_t tensors[3], bias, scale, x, count = 2;
+    uint32_t tensors[3], ids[2], bias, scale, x, count = 2;
     int64_t transposed;
     const char *along;
     double alpha;
@@ -163,8 +163,9 @@ muc_status onnx_import_qgemm(onnx_call *call)
         MUC_TRY(onnx_input(call, 6, &bias));
         MUC_TRY(onnx_make(call, NULL, 0, &scale, "mul 1 4"));
         MUC_TRY(axis_of(call, scale, onnx_tensor(call, bias)->rank - 1, &along));
-        MUC_TRY(onnx_make(call, (const uint32_t[]){ bias, scale }, 2, &tensors[2],
-                          "dequantize_linear 0 1 %s", along));
+        ids[0] = bias;
+        ids[1] = scale;
+        MUC_TRY(onnx_make(call, ids, 2, &tensors[2], "dequantize_linear 0 1 %s", along));
         count = 3;
     }
     MUC_TRY(import_inner(call, "Gemm", NEWEST, tensors, count, &x));

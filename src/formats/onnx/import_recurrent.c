@@ -53,28 +53,12 @@ static muc_status expect_plain(onnx_call *call)
 
 muc_status onnx_import_recurrent(onnx_call *call)
 {
-    muc_attributes a = { .count = 0 };
-    const char *direction;
-    int64_t layout, linear;
-    uint32_t *inputs, count;
-    muc_word word;
     bool relu;
 
     MUC_TRY(expect_plain(call));
     MUC_TRY(expect_functions(call, &relu));
-    MUC_TRY(onnx_string(call, "direction", "forward", &direction));
-    MUC_TRY(onnx_word(call, "direction", direction, &word));
-    MUC_TRY(onnx_integer(call, "layout", 0, &layout));
-    muc_attributes_set(&a, MUC_KEY_DIRECTION, word);
-    if (layout)
-        muc_attributes_set(&a, MUC_KEY_BATCH_FIRST, layout);
-    if (relu)
-        muc_attributes_set(&a, MUC_KEY_MODE, MUC_WORD_RELU);
-    if (call->row->op == MUC_OP_GRU) {
-        MUC_TRY(onnx_integer(call, "linear_before_reset", 0, &linear));
-        if (linear)
-            muc_attributes_set(&a, MUC_KEY_LINEAR_BEFORE_RESET, linear);
-    }
-    MUC_TRY(onnx_all_inputs(call, &inputs, &count));
-    return onnx_emit(call, call->row->op, inputs, count, &a, call->row->op == MUC_OP_LSTM ? 3 : 2);
+    return onnx_cook(call, ". * direction=@direction:forward batch_first=@layout/0 %s%s",
+                     relu ? "mode=relu" : "",
+                     call->row->op == MUC_OP_GRU ? "linear_before_reset=@linear_before_reset/0"
+                                                 : "");
 }

@@ -32,6 +32,14 @@ muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, con
     return MUC_OK;
 }
 
+bool onnx_all_const(const onnx_numbers *numbers)
+{
+    for (uint32_t i = 0; i < numbers->count; i++)
+        if (numbers->items[i].expr != MUC_EXPR_NONE)
+            return false;
+    return true;
+}
+
 static double load_real(muc_dtype dtype, const uint8_t *p)
 {
     double value;
@@ -45,9 +53,18 @@ static double load_real(muc_dtype dtype, const uint8_t *p)
     return (double)single;
 }
 
+onnx_number onnx_element(const muc_tensor_view *view, uint64_t i)
+{
+    const uint8_t *at = view->data + i * muc_dtype_get(view->dtype)->block_bytes;
+
+    return onnx_is_real(view->dtype)
+               ? (onnx_number){ .real = load_real(view->dtype, at) }
+               : (onnx_number){ .integer = muc_dtype_integer(view->dtype, at) };
+}
+
 muc_status onnx_numbers_of_view(onnx_import *im, const muc_tensor_view *view, onnx_numbers **out)
 {
-    uint32_t dims[MUC_MAX_RANK], size = muc_dtype_get(view->dtype)->block_bytes;
+    uint32_t dims[MUC_MAX_RANK];
 
     *out = NULL;
     if (view->elements > ONNX_MAX_NUMBERS)
@@ -58,13 +75,8 @@ muc_status onnx_numbers_of_view(onnx_import *im, const muc_tensor_view *view, on
         dims[i] = (uint32_t)view->dims[i];
     }
     MUC_TRY(onnx_numbers_new(im, view->dtype, view->rank, dims, out));
-    for (uint32_t i = 0; *out && i < (*out)->count; i++) {
-        if (onnx_is_real(view->dtype))
-            (*out)->items[i].real = load_real(view->dtype, view->data + (size_t)i * size);
-        else
-            (*out)->items[i].integer =
-                muc_dtype_integer(view->dtype, view->data + (size_t)i * size);
-    }
+    for (uint32_t i = 0; *out && i < (*out)->count; i++)
+        (*out)->items[i] = onnx_element(view, i);
     return MUC_OK;
 }
 
@@ -138,32 +150,48 @@ muc_status onnx_numbers_of(onnx_import *im, onnx_value *value, const onnx_number
 
 /* ---- tensors ---- */
 
-static muc_status add_constant(onnx_import *im, onnx_value *value, muc_dtype dtype, uint32_t rank,
-                               const uint64_t *dims, const uint8_t *data, uint64_t bytes)
+muc_status onnx_constant_view(onnx_import *im, const onnx_value *value, muc_tensor_view *out)
 {
-    muc_tensor tensor = { .name = value->name,
-                          .kind = MUC_TENSOR_CONST,
-                          .dtype = dtype,
-                          .rank = rank,
-                          .data = data,
-                          .bytes = bytes };
+    const onnx_numbers *n = value->numbers;
+    uint8_t *data;
 
-    for (uint32_t i = 0; i < rank; i++) {
-        if (dims[i] > UINT32_MAX)
+    if (value->initializer)
+        return muc_onnx_tensor(im->ctx, &im->store, value->initializer, out);
+    *out = (muc_tensor_view){ .name = value->name, .dtype = n->dtype, .rank = n->rank };
+    for (uint32_t i = 0; i < n->rank; i++)
+        out->dims[i] = n->dims[i];
+    MUC_TRY(muc_tensor_measure(im->ctx, out));
+    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->network->arena, (size_t)out->bytes + 1, &data));
+    for (uint32_t i = 0; i < n->count; i++) {
+        if (n->items[i].expr != MUC_EXPR_NONE)
             return muc_fail(im->ctx, MUC_UNSUPPORTED, im->source->path, MUC_NO_OFFSET,
-                            "tensor '%s': dimension %u is %" PRIu64, value->name, i, dims[i]);
-        tensor.dims[i] = muc_expr_const(im->graph->pool, (uint32_t)dims[i]);
+                            "element %u of '%s' depends on dimensions, expected a constant", i,
+                            value->name);
+        onnx_store_number(n->dtype, &n->items[i],
+                          data + (size_t)i * muc_dtype_get(n->dtype)->block_bytes);
+    }
+    out->data = data;
+    return MUC_OK;
+}
+
+static muc_status add_constant(onnx_import *im, onnx_value *value)
+{
+    muc_tensor tensor = { .name = value->name, .kind = MUC_TENSOR_CONST };
+    muc_tensor_view view;
+
+    MUC_TRY(onnx_constant_view(im, value, &view));
+    tensor.dtype = view.dtype;
+    tensor.rank = view.rank;
+    tensor.data = view.data;
+    tensor.bytes = view.bytes;
+    for (uint32_t i = 0; i < view.rank; i++) {
+        if (view.dims[i] > UINT32_MAX)
+            return muc_fail(im->ctx, MUC_UNSUPPORTED, im->source->path, MUC_NO_OFFSET,
+                            "tensor '%s': dimension %u is %" PRIu64, value->name, i, view.dims[i]);
+        tensor.dims[i] = muc_expr_const(im->graph->pool, (uint32_t)view.dims[i]);
     }
     MUC_TRY(muc_free_name(im->ctx, im->graph, &im->arena, value->name, '~', &tensor.name));
     return muc_graph_add_tensor(im->ctx, im->graph, &tensor, &value->tensor);
-}
-
-static muc_status add_initializer(onnx_import *im, onnx_value *value)
-{
-    muc_tensor_view view;
-
-    MUC_TRY(muc_onnx_tensor(im->ctx, &im->store, value->initializer, &view));
-    return add_constant(im, value, view.dtype, view.rank, view.dims, view.data, view.bytes);
 }
 
 static muc_status add_expressions(onnx_import *im, onnx_value *value)
@@ -198,30 +226,13 @@ static muc_status add_expressions(onnx_import *im, onnx_value *value)
                               shape.items, shape.count, &value->tensor);
 }
 
-static muc_status add_numbers(onnx_import *im, onnx_value *value)
-{
-    const onnx_numbers *n = value->numbers;
-    uint32_t size = muc_dtype_get(n->dtype)->block_bytes;
-    uint64_t dims[MUC_MAX_RANK];
-    uint8_t *data;
-
-    for (uint32_t i = 0; i < n->count; i++)
-        if (n->items[i].expr != MUC_EXPR_NONE)
-            return add_expressions(im, value);
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->network->arena, (size_t)n->count * size + 1, &data));
-    for (uint32_t i = 0; i < n->count; i++)
-        onnx_store_number(n->dtype, &n->items[i], data + (size_t)i * size);
-    for (uint32_t i = 0; i < n->rank; i++)
-        dims[i] = n->dims[i];
-    return add_constant(im, value, n->dtype, n->rank, dims, data, (uint64_t)n->count * size);
-}
-
 muc_status onnx_materialise(onnx_import *im, onnx_value *value, uint32_t *out)
 {
-    if (value->tensor == MUC_NO_ID && value->initializer)
-        MUC_TRY(add_initializer(im, value));
-    else if (value->tensor == MUC_NO_ID && value->numbers)
-        MUC_TRY(add_numbers(im, value));
+    if (value->tensor == MUC_NO_ID && !value->initializer && value->numbers &&
+        !onnx_all_const(value->numbers))
+        MUC_TRY(add_expressions(im, value));
+    else if (value->tensor == MUC_NO_ID && (value->initializer || value->numbers))
+        MUC_TRY(add_constant(im, value));
     *out = value->tensor;
     return value->tensor != MUC_NO_ID
                ? MUC_OK

@@ -234,10 +234,17 @@ muc_status onnx_numbers_new(onnx_import *im, muc_dtype dtype, uint32_t rank, con
                             onnx_numbers **out);
 /* *out is NULL where there are too many elements; up to MUC_MAX_RANK always find room. */
 muc_status onnx_numbers_of_view(onnx_import *im, const muc_tensor_view *view, onnx_numbers **out);
+/* One of a tensor's elements. */
+onnx_number onnx_element(const muc_tensor_view *view, uint64_t i);
+/* Whether no element depends on dimensions. */
+bool onnx_all_const(const onnx_numbers *numbers);
 /* What the options say of an input, or NULL. */
 const muc_tensor_view *onnx_known_input(const onnx_import *im, const char *name);
 /* The numbers of a value, or NULL where they are not known. */
 muc_status onnx_numbers_of(onnx_import *im, onnx_value *value, const onnx_numbers **out);
+/* A value that is an initializer or known numbers, none of which may depend on dimensions; its
+ * bytes are the file's or in the network's arena. */
+muc_status onnx_constant_view(onnx_import *im, const onnx_value *value, muc_tensor_view *out);
 /* The graph's tensor of a value: made of its initializer or its numbers if need be. */
 muc_status onnx_materialise(onnx_import *im, onnx_value *value, uint32_t *out);
 /* Stores a number as an element of a type. */

@@ -16,18 +16,8 @@ typedef struct words {
     int32_t *items; /* in the import's arena */
 } words;
 
-static muc_status not_whole(const onnx_call *call, const char *name, uint64_t i, double x)
+static muc_status words_of(onnx_call *call, const muc_tensor_view *view, words *out)
 {
-    return onnx_fail(call, MUC_UNSUPPORTED,
-                     "element %" PRIu64 " of '%s' is %g, expected an "
-                     "integer of 32 bits",
-                     i, name, x);
-}
-
-static muc_status words_of_view(onnx_call *call, const muc_tensor_view *view, words *out)
-{
-    uint32_t size = muc_dtype_get(view->dtype)->block_bytes;
-
     MUC_TRY(
         MUC_ARENA_NEW(call->im->ctx, &call->im->arena, (size_t)view->elements + 1, &out->items));
     out->count = (size_t)view->elements;
@@ -35,38 +25,13 @@ static muc_status words_of_view(onnx_call *call, const muc_tensor_view *view, wo
     for (uint32_t i = 0; i < view->rank; i++)
         out->dims[i] = (uint32_t)view->dims[i]; /* at most the elements that are in memory */
     for (uint64_t i = 0; i < view->elements; i++) {
-        float real = 0;
-        int64_t whole;
+        const onnx_number number = onnx_element(view, i);
+        double x = onnx_is_real(view->dtype) ? number.real : (double)number.integer;
 
-        if (onnx_is_real(view->dtype)) {
-            muc_dtype_to_f32(view->dtype, view->data, i, 1, &real);
-            if (!(real >= -2147483648.0f && real < 2147483648.0f) || real != (float)(int32_t)real)
-                return not_whole(call, out->name, i, (double)real);
-            whole = (int64_t)real;
-        } else {
-            whole = muc_dtype_integer(view->dtype, view->data + i * size);
-            if (whole < INT32_MIN || whole > INT32_MAX)
-                return not_whole(call, out->name, i, (double)whole);
-        }
-        out->items[i] = (int32_t)whole;
-    }
-    return MUC_OK;
-}
-
-static muc_status words_of_numbers(onnx_call *call, const onnx_numbers *numbers, words *out)
-{
-    MUC_TRY(
-        MUC_ARENA_NEW(call->im->ctx, &call->im->arena, numbers->count + (size_t)1, &out->items));
-    out->count = numbers->count;
-    out->rank = numbers->rank;
-    memcpy(out->dims, numbers->dims, sizeof(out->dims));
-    for (uint32_t i = 0; i < numbers->count; i++) {
-        const onnx_number *n = &numbers->items[i];
-        double x = onnx_is_real(numbers->dtype) ? n->real : (double)n->integer;
-
-        if (n->expr != MUC_EXPR_NONE || !(x >= INT32_MIN && x <= INT32_MAX) ||
-            x != (double)(int32_t)x)
-            return not_whole(call, out->name, i, x);
+        if (!(x >= INT32_MIN && x <= INT32_MAX) || x != (double)(int32_t)x)
+            return onnx_fail(call, MUC_UNSUPPORTED,
+                             "element %" PRIu64 " of '%s' is %g, expected an integer of 32 bits", i,
+                             out->name, x);
         out->items[i] = (int32_t)x;
     }
     return MUC_OK;
@@ -83,11 +48,8 @@ static muc_status constant_words(onnx_call *call, uint32_t i, words *out, bool *
     *found = value->tensor == MUC_NO_ID;
     if (!*found)
         return MUC_OK;
-    if (value->initializer) {
-        MUC_TRY(muc_onnx_tensor(call->im->ctx, &call->im->store, value->initializer, &view));
-        return words_of_view(call, &view, out);
-    }
-    return words_of_numbers(call, value->numbers, out);
+    MUC_TRY(onnx_constant_view(call->im, value, &view));
+    return words_of(call, &view, out);
 }
 
 static muc_dtype smallest_type(int64_t low, int64_t high)

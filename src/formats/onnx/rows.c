@@ -1,5 +1,4 @@
 /* rows.c - the table of operators, and what their importers share. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -82,36 +81,13 @@ muc_status onnx_find_row(onnx_call *call)
 
 /* ---- what importers share ---- */
 
-muc_status onnx_word(const onnx_call *call, const char *name, const char *value, muc_word *out)
-{
-    char lower[64];
-    size_t i;
-
-    for (i = 0; value[i] && i < sizeof(lower) - 1; i++)
-        lower[i] = (char)tolower((unsigned char)value[i]);
-    lower[i] = '\0';
-    return muc_word_find(lower, out)
-               ? MUC_OK
-               : onnx_fail(call, MUC_UNSUPPORTED, "attribute '%s' is '%.60s'", name, value);
-}
-
-muc_status onnx_all_inputs(onnx_call *call, uint32_t **out, uint32_t *count)
-{
-    *count = onnx_input_count(call);
-    if (call->proto->n_input > MUC_GRAPH_MAX_INPUTS)
-        return onnx_fail(call, MUC_UNSUPPORTED, "%zu inputs, at most %d", call->proto->n_input,
-                         MUC_GRAPH_MAX_INPUTS);
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, *count + (size_t)1, out));
-    for (uint32_t i = 0; i < *count; i++)
-        MUC_TRY(onnx_input_or_none(call, i, &(*out)[i]));
-    return MUC_OK;
-}
-
 uint32_t onnx_output_count(const onnx_call *call, muc_op op)
 {
     uint32_t count = op == call->row->op && !call->binds ? (uint32_t)call->proto->n_output : 1,
              least = muc_op_get(op)->least_outputs;
 
+    if (call->row->import == onnx_import_recurrent) /* states are there whether named or not */
+        return muc_op_get(op)->most_outputs;
     while (count > least && !onnx_has_output(call, count - 1))
         count--;
     return count > least ? count : least;

@@ -105,8 +105,10 @@ muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t 
 /* The operator as recipes read it, and recipes of it (import/recipe.h). */
 muc_file_node muc_tflite_node(muc_tflite_import *im);
 #define muc_tflite_cook(im, ...) muc_import_format(muc_tflite_node(im), __VA_ARGS__)
-#define muc_tflite_cook_given(im, ...) muc_import_given(muc_tflite_node(im), __VA_ARGS__)
-#define muc_tflite_make(im, ...) muc_import_make(muc_tflite_node(im), __VA_ARGS__)
+#define muc_tflite_cook_given(im, given, ...) \
+    muc_import_format(muc_node_given(muc_tflite_node(im), given), __VA_ARGS__)
+#define muc_tflite_make(im, ids, count, out, ...) \
+    muc_import_format(muc_node_of(muc_tflite_node(im), ids, count, out), __VA_ARGS__)
 
 /* An integer among the operator's options. */
 int64_t muc_tflite_option(const muc_tflite_import *im, const char *name);

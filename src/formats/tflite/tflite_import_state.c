@@ -190,8 +190,10 @@ static muc_status read_state(const lstm *s, uint32_t i, const char *name, uint32
 
 static muc_status write_state(const lstm *s, const char *name, uint32_t state, uint32_t value)
 {
-    return muc_tflite_make(s->im, (const uint32_t[]){ state, value }, 2, &value,
-                           "%s = reshape 1 shape=in0; %s = assign 0 %s", name, name, name);
+    const uint32_t ids[] = { state, value };
+
+    return muc_tflite_make(s->im, ids, 2, &value, "%s = reshape 1 shape=in0; %s = assign 0 %s",
+                           name, name, name);
 }
 
 static muc_quantization one_scale(const muc_tflite_tensor *t)
