@@ -155,7 +155,8 @@ static void count_items(void)
     count_instructions(0x10, 7, 0, 0);     /* MM */
     count_instructions(0x24, 8, 0, 0);     /* SMAX */
     count_waits();                         /* MM, two tokens for every other one */
-    count_instructions(0x10, 7, 1, 0);     /* with a patch */
+    count_instructions(0x01, 4, 1, 0);     /* LD with a patch */
+    count_instructions(0x10, 7, 1, 0);     /* MM with a patch */
     count_instructions(0x10, 7, 4, 0);     /* with four */
     count_instructions(0x24, 8, 4, 0);     /* SMAX with four */
     count_evaluations(1, 1, 5);            /* ADD */

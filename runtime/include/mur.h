@@ -257,8 +257,9 @@ typedef struct mur_run_state {
     uint32_t slot[MUR_SLOTS]; /* first: a core then adds nothing to reach them */
     const mur_program *program;
     const mur_hal *hal;
-    uint32_t at;   /* the next item's word in CODE */
-    uint32_t done; /* 1: finished, all engines at rest */
+    const uint32_t *tables; /* the program's */
+    uint32_t at;            /* the next item's word in CODE */
+    uint32_t done;          /* 1: finished, all engines at rest */
     uint32_t fuel;
     uint32_t issued[MUR_CPU];            /* the count that `completed` reaches when all is done */
     uint32_t pending;                    /* bit t + 1: token t is not known to be complete */

@@ -51,8 +51,8 @@ static inline int all_reached(const mur_run_state *run, const mur_hal *hal, uint
 
         if (!reached(hal, token->engine, token->count))
             return 0;
-        mask &= mask - 1;
         *pending ^= bit;
+        mask &= *pending;
     } while (mask != 0);
     return 1;
 }
@@ -72,14 +72,14 @@ static inline int leaves_region(const mur_program *program, const uint32_t *word
     return off > bytes || words[WORD_LD_len] > bytes - off;
 }
 
-/* An instruction's words, which end at `at`, with the values of the patches at..end-1, in
- * run->patched. Slots are counted in bytes, as an address is. */
-static inline void patch(mur_run_state *run, const uint32_t *words, const uint32_t *at,
-                         const uint32_t *end)
+/* An instruction's words, word0 the first of them, which end at `at`, with the values of the
+ * patches at..end-1, in run->patched. Slots are counted in bytes, as an address is. */
+static inline void patch(mur_run_state *run, uint32_t word0, const uint32_t *words,
+                         const uint32_t *at, const uint32_t *end)
 {
     uint32_t count = (uint32_t)(at - words), *out = run->patched;
 
-    out[0] = words[0], out[1] = words[1], out[2] = words[2], out[3] = words[3];
+    out[0] = word0, out[1] = words[1], out[2] = words[2], out[3] = words[3];
     if (count > 4)
         out[4] = words[4];
     if (count > 5)
@@ -108,14 +108,15 @@ static inline uint32_t signals(mur_run_state *run, uint32_t engine, uint32_t wor
     return sig;
 }
 
-static inline void evaluate(const mur_program *program, uint32_t *slot, const uint32_t *item)
+static inline void evaluate(mur_run_state *run, const uint32_t *item)
 {
+    uint32_t *slot = run->slot;
     uint32_t *dst = &slot[MUR_CODE_GET(item[0], EVAL, dst)];
     uint32_t op = MUR_CODE_GET(item[0], EVAL, op), a = slot[MUR_CODE_GET(item[0], EVAL, a)];
     uint32_t b = item[1];
 
     if (op == MUR_OP_TABLE) { /* the most frequent first */
-        const uint32_t *entry = program->tables + b + a;
+        const uint32_t *entry = run->tables + b + a;
 
         dst[0] = entry[0];
         dst[1] = entry[1] - entry[0];
@@ -190,6 +191,7 @@ mur_status mur_start(mur_run_state *run, const mur_program *program, const mur_h
         return MUR_E_INPUT;
     run->program = program;
     run->hal = hal;
+    run->tables = program->tables;
     run->at = range->start;
     run->done = 0;
     run->fuel = program->steps;
@@ -224,7 +226,7 @@ static inline mur_status issue(mur_run_state *run, const mur_hal *hal, const uin
         !all_reached(run, hal, mask, pending))
         return MUR_YIELD;
     if (patches != 0) {
-        patch(run, words, end, end + patches);
+        patch(run, word0, words, end, end + patches);
         words = patched;
         end += patches;
     }
@@ -289,7 +291,7 @@ mur_status mur_run_some(mur_run_state *run, uint32_t most)
             if (status != MUR_OK)
                 break;
         } else if (kind == MUR_EVAL) {
-            evaluate(run->program, run->slot, item);
+            evaluate(run, item);
             item += MUR_WORDS_EVAL;
         } else if ((kind & 1) == 0) { /* MUR_NEXT; bits need no constants in registers */
             item = next(run, item);
