@@ -181,6 +181,44 @@ static void code_that_flash_has_no_room_for_is_not_chosen(void **state)
     fixture_free(&f);
 }
 
+/* golden vectors come later, but are weighed with the rest; names and checksums may be left out */
+static void flash_must_have_room_for_golden_vectors_too(void **state)
+{
+    const muc_uthinker_tokens golden = { .bos = UINT32_MAX, .golden = 66 };
+    const muc_uthinker_tokens stripped = { .bos = UINT32_MAX, .golden = 66, .strip = true };
+    muc_uthinker_options options = muc_uthinker_defaults;
+    muc_uthinker_machine small;
+    muc_uthinker_build *build;
+    uint64_t bytes;
+    fixture f;
+
+    (void)state;
+    fixture_stories(&f, &options);
+    options.split = f.build->layout.options.split; /* another one may need less */
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &f.machine, &options, &golden, &build));
+    bytes = muc_uthinker_bytes(build);
+    CHECK(bytes > build->program.size + 66 * sizeof(mur_gold));
+    muc_uthinker_build_free(build);
+    small = f.machine;
+    small.flash_bytes = (uint32_t)bytes;
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &options, &golden, &build));
+    muc_uthinker_build_free(build);
+    small.flash_bytes--;
+    CHECK_FAILS(f.ctx, MUC_NOFIT, "1 more than the machine has",
+                muc_uthinker_compile(f.ctx, f.graph, &small, &options, &golden, &build));
+    CHECK_FAILS(f.ctx, MUC_NOFIT, "--strip leaves out ",
+                muc_uthinker_compile(f.ctx, f.graph, &small, &options, &golden, &build));
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &options, &stripped, &build));
+    small.flash_bytes = (uint32_t)muc_uthinker_bytes(build);
+    muc_uthinker_build_free(build);
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &options, &stripped, &build));
+    muc_uthinker_build_free(build);
+    small.flash_bytes--;
+    CHECK_FAILS(f.ctx, MUC_NOFIT, "1 more than the machine has",
+                muc_uthinker_compile(f.ctx, f.graph, &small, &options, &stripped, &build));
+    fixture_free(&f);
+}
+
 static void a_smaller_machine_takes_fewer_rows(void **state)
 {
     muc_uthinker_machine small;
@@ -397,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named_with_its_bytes),
         cmocka_unit_test(flash_and_dram_have_their_limits),
         cmocka_unit_test(code_that_flash_has_no_room_for_is_not_chosen),
+        cmocka_unit_test(flash_must_have_room_for_golden_vectors_too),
         cmocka_unit_test(a_smaller_machine_takes_fewer_rows),
         cmocka_unit_test(every_failed_allocation_is_told),
         cmocka_unit_test(a_graph_that_departs_is_refused_with_the_nodes_name),

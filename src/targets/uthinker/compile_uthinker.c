@@ -167,20 +167,15 @@ static muc_status translate(compile_job *job)
         .tokenizer_bytes = model->tokenizer_bytes,
         .bos = model->tokens.begin,
         .eos = { model->tokens.ends[0], model->tokens.ends[1], model->tokens.ends[2] },
+        .prompt = model->prompt_template,
+        .golden = GOLDEN_POSITIONS,
+        .strip = job->options->strip,
     };
 
     MUC_TRY(muc_uthinker_compile(job->ctx, job->graph, &job->machine, &job->target, &tokens,
                                  &job->build));
     muc_graph_rest(job->graph);
-    if (!model->prompt_template && !job->options->strip)
-        return MUC_OK;
-    if (model->prompt_template)
-        muc_uthinker_set_section(job->build, MUR_SECTION_PRMT,
-                                 (const uint8_t *)model->prompt_template,
-                                 strlen(model->prompt_template));
-    if (job->options->strip)
-        muc_uthinker_set_section(job->build, MUR_SECTION_DEBG, NULL, 0);
-    return muc_uthinker_write(job->ctx, job->build);
+    return MUC_OK;
 }
 
 /* Opens what was built as a device would; what it refuses is a defect of this compiler. */
@@ -421,7 +416,7 @@ static muc_status fit(compile_job *job, muc_target_need *out)
     MUC_TRY(quantize(job));
     MUC_TRY(translate(job));
     MUC_TRY(verify(job));
-    out->flash_bytes = job->build->program.size;
+    out->flash_bytes = muc_uthinker_bytes(job->build);
     out->ram_bytes = (uint64_t)job->build->layout.kv_bytes + job->build->layout.io_bytes;
     return time_token(job, out);
 }

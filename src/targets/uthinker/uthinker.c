@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/large.h"
+#include "mur_stages.h"
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/clock/clock.h"
 #include "targets/uthinker/lower/retile.h"
@@ -29,13 +30,41 @@ static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layou
                     layout->wgts_bytes, more, (unsigned long long)bytes);
 }
 
+/* bytes of the file with golden vectors, whether or not they are there yet */
+static uint64_t final_bytes(const muc_uthinker_build *build, bool stripped)
+{
+    static const enum mur_section names[] = { MUR_SECTION_STAG, MUR_SECTION_DEBG };
+    muc_container all = build->sections;
+
+    if (all.section[MUR_SECTION_GOLD].size == 0) {
+        all.section[MUR_SECTION_GOLD].size = build->gold_bytes;
+        all.section[MUR_SECTION_STAG].size = build->stages_bytes;
+    }
+    for (size_t i = 0; stripped && i < MUC_COUNT(names); i++) {
+        all.section[names[i]].data = NULL;
+        all.section[names[i]].size = 0;
+    }
+    return muc_container_bytes(&all);
+}
+
+uint64_t muc_uthinker_bytes(const muc_uthinker_build *build)
+{
+    return final_bytes(build, false);
+}
+
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
 {
+    uint64_t bytes = muc_uthinker_bytes(build), spare = bytes - final_bytes(build, true);
+    muc_status status;
+
     muc_arena_free(&build->file);
     MUC_TRY(muc_container_write(ctx, &build->file, &build->sections, &build->program));
     muc_large_rest(build->weights.data, build->weights.size);
-    return check_flash(ctx, &build->layout, build->program.size,
-                       "fewer bits (--bits) would help, or");
+    status = check_flash(ctx, &build->layout, bytes, "fewer bits (--bits) would help, or");
+    if (status == MUC_NOFIT && bytes - spare <= build->layout.machine.flash_bytes)
+        muc_hint(ctx, "--strip leaves out %llu bytes of names and checksums, and would do",
+                 (unsigned long long)spare);
+    return status;
 }
 
 /* Tries the splits that a model can have, the simplest first. */
@@ -280,6 +309,17 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     return status;
 }
 
+/* what will be added when the program has run */
+static void foresee_golden(muc_uthinker_build *build, const muc_uthinker_tokens *tokens)
+{
+    const uint8_t *data = build->sections.section[MUR_SECTION_META].data;
+    const mur_meta *meta = (const mur_meta *)(const void *)data;
+    size_t positions = meta->context < tokens->golden ? meta->context : tokens->golden;
+
+    build->gold_bytes = positions * sizeof(mur_gold);
+    build->stages_bytes = tokens->strip ? 0 : positions * mur_stage_words(meta) * sizeof(uint32_t);
+}
+
 static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole,
                                const muc_uthinker_machine *machine,
                                const muc_uthinker_options *options,
@@ -292,6 +332,7 @@ static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole
                               &build->sections));
     build->weights.data = build->sections.section[MUR_SECTION_WGTS].data;
     build->weights.size = build->sections.section[MUR_SECTION_WGTS].size;
+    foresee_golden(build, tokens);
     return muc_uthinker_write(ctx, build);
 }
 

@@ -17,7 +17,8 @@ typedef struct muc_uthinker_build {
     muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
-    muc_bytes weights; /* section WGTS as it was emitted: large memory */
+    muc_bytes weights;               /* section WGTS as it was emitted: large memory */
+    size_t gold_bytes, stages_bytes; /* of GOLD and STAG, which flash must have room for, too */
     muc_arena file;
     muc_bytes program; /* the file, in its arena */
 } muc_uthinker_build;
@@ -34,7 +35,8 @@ muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machi
                                       muc_uthinker_machine *out);
 
 /* Compiles a graph whose weight matrices carry BlockDialect sequences, borrowed until
- * muc_uthinker_build_free. Runs no program: GOLD is added later (muc_uthinker_set_section). The
+ * muc_uthinker_build_free. Runs no program: GOLD and STAG are added later
+ * (muc_uthinker_set_section). The
  * same inputs give the same bytes. On failure there is nothing to free. */
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
                                 const muc_uthinker_machine *machine,
@@ -46,7 +48,10 @@ void muc_uthinker_build_free(muc_uthinker_build *build); /* NULL is fine */
  * borrowed. */
 void muc_uthinker_set_section(muc_uthinker_build *build, enum mur_section section,
                               const uint8_t *data, size_t size);
-/* The program again, of the sections as they are now; the one before is gone. */
+/* Bytes of the program's file with its golden vectors, whether or not they are there yet. */
+uint64_t muc_uthinker_bytes(const muc_uthinker_build *build);
+/* The program again, of the sections as they are now; the one before is gone. MUC_NOFIT if flash
+ * has no room for it, golden vectors that are yet to come included. */
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build);
 
 #endif

@@ -278,6 +278,10 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
     MUC_TRY(emit_parameters(&e, model, layout));
     out->section[MUR_SECTION_TOKN].data = tokens->tokenizer;
     out->section[MUR_SECTION_TOKN].size = tokens->tokenizer_bytes;
+    if (tokens->prompt) {
+        out->section[MUR_SECTION_PRMT].data = (const uint8_t *)tokens->prompt;
+        out->section[MUR_SECTION_PRMT].size = strlen(tokens->prompt);
+    }
     MUC_TRY(emit_layer_facts(&e, layout));
-    return emit_debug(&e, entries);
+    return tokens->strip ? MUC_OK : emit_debug(&e, entries);
 }

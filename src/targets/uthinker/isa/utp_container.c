@@ -121,6 +121,23 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
     return MUC_OK;
 }
 
+static bool is_there(const muc_container *sections, uint32_t i)
+{
+    return sections->section[i].data || sections->section[i].size;
+}
+
+uint64_t muc_container_bytes(const muc_container *sections)
+{
+    size_t bytes = 4 * HEADER_WORDS;
+
+    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
+        bytes += is_there(sections, i) ? 4 * PLACE_WORDS : 0;
+    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
+        if (is_there(sections, i))
+            bytes = aligned(bytes) + sections->section[i].size;
+    return bytes;
+}
+
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
                                muc_bytes *out)
 {
@@ -128,7 +145,7 @@ muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_con
     size_t count = 0;
 
     for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        if (sections->section[i].data)
+        if (is_there(sections, i))
             places[count++] =
                 (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
                                        sections->section[i].size };

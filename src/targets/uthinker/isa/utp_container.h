@@ -37,6 +37,9 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
                                muc_bytes *out);
 
+/* How many bytes that file has. Of a section that is yet to come its size is enough. */
+uint64_t muc_container_bytes(const muc_container *sections);
+
 /* Checks everything that the runtime checks when it opens a program, CRCs included, and gives the
  * sections where they lie in bytes, which must be aligned to 16. Fails with MUC_MALFORMED naming
  * the first offset known to be wrong. program, if it is not NULL, is the runtime's view. */
