@@ -321,13 +321,16 @@ static void loops_are_streamed_where_that_takes_less_time(void **state)
 {
     muc_uthinker_machine machine, without, slow;
     fixture_words plain[MUC_COUNT(calls)] = { { 0 } }, streamed = { 0 };
-    uint64_t plain_ps[MUC_COUNT(calls)];
+    uint64_t plain_ps[MUC_COUNT(calls)], loop_ps;
 
     (void)state;
     CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, "uthinker-sequencer", &machine));
     without = slow = machine;
     without.costs.time.sequencer_word = 0;
     slow.costs.time.sequencer_word = 1000;
+    loop_ps = ((uint64_t)machine.costs.time.cpu_for + machine.costs.time.cpu_next) *
+                  machine.costs.time.cpu_cpk * 1000000 / machine.costs.time.cpu_khz +
+              2;
     compile_for(&slow);
     CHECK_EQ(streamed_loops(), 0);
     compile_for(&without);
@@ -337,14 +340,16 @@ static void loops_are_streamed_where_that_takes_less_time(void **state)
         plain_ps[c] = time_call(&machine, calls[c]).ps;
     }
     compile_for(&machine);
-    CHECK_EQ(streamed_loops(), 2); /* the layers of both entries */
+    CHECK_EQ(streamed_loops(), 2); /* what has the layers of an entry */
     for (uint32_t c = 0; c < MUC_COUNT(calls); c++) {
         fixture_interpret(&program, calls[c].m > 1, calls[c].pos, calls[c].m, &streamed);
         CHECK_EQ(streamed.count, plain[c].count);
         CHECK(memcmp(streamed.words, plain[c].words, 4 * streamed.count) == 0);
         free(plain[c].words);
         CHECK(time_call(&machine, calls[c]).ps < plain_ps[c]);
-        CHECK_EQ(time_call(&without, calls[c]).ps, plain_ps[c]);
+        /* what is streamed is a loop of one round, which a CPU executes too */
+        CHECK(time_call(&without, calls[c]).ps >= plain_ps[c]);
+        CHECK(time_call(&without, calls[c]).ps <= plain_ps[c] + loop_ps);
         for (uint32_t tokens = 0; tokens < 2; tokens++) {
             machine.costs.time.hardware_tokens = tokens;
             check_call(&machine, calls[c]);

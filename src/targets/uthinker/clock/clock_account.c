@@ -62,6 +62,12 @@ static muc_status add_loop(muc_context *ctx, muc_arena *arena, muc_clock_account
     return MUC_OK;
 }
 
+/* the loop of one round that hands the loops in it to a sequencer */
+static bool is_stretch(const muc_item *item)
+{
+    return item->streamed && item->most == 1;
+}
+
 /* An item is for the stage of the next INST; after the last, for that of the last. */
 static muc_status read_entry(muc_context *ctx, muc_arena *arena, muc_clock_account *a,
                              const mur_entr *entry, const muc_debug_name *names, size_t count)
@@ -75,7 +81,7 @@ static muc_status read_entry(muc_context *ctx, muc_arena *arena, muc_clock_accou
 
     for (; at < end && (words = muc_item_decode(a->program->code + at, end - at, &item)) != 0;
          at += words) {
-        if (item.kind == MUR_FOR && at >= loop.next) {
+        if (item.kind == MUR_FOR && at >= loop.next && !is_stretch(&item)) {
             loop = (muc_clock_loop){ at, at + words + item.body, (uint32_t)layers };
             most = item.most;
         }

@@ -1,5 +1,7 @@
 /* flatten.c - Placeholders placed, shared, given slots, and everything written as words.
  *
+ * 0. If loops are marked for a sequencer, what it can execute before, after and between them
+ * becomes part of one.
  * 1. collect: walks the template. Every expression that an instruction needs becomes a value: its
  *    operands are values first. A value lives in the shallowest scope (body of a For, or the whole)
  *    that has all loop variables it depends on, and is evaluated before the first item of that
@@ -78,6 +80,7 @@ typedef struct flattening {
     muc_context *ctx;
     muc_arena *arena;
     const muc_template *template;
+    muc_code code; /* the template's, with stretches */
     muc_expr_pool *pool;
     muc_flatten_options options;
     uint32_t levels; /* at most so many loops are left behind by hoisting */
@@ -91,6 +94,94 @@ typedef struct flattening {
     bool exhausted;            /* the slots did not suffice */
     muc_flat *out;
 } flattening;
+
+/* ---- 0. what a sequencer repeats ---- */
+
+static bool can_stream(const muc_code *code);
+
+/* Whether the CPU has no instruction of its own in it; recursion is as deep as Fors nest. */
+static bool can_stream_item(const muc_code_item *item)
+{
+    return item->loop ? can_stream(&item->loop->body)
+                      : muc_insn_get(item->instruction->op)->engine != MUR_CPU;
+}
+
+static bool can_stream(const muc_code *code)
+{
+    for (size_t i = 0; i < code->count; i++)
+        if (!can_stream_item(&code->items[i]))
+            return false;
+    return true;
+}
+
+/* how deep Fors nest; so is the recursion */
+static uint32_t nesting(const muc_code *code)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < code->count; i++)
+        if (code->items[i].loop) {
+            uint32_t inner = 1 + nesting(&code->items[i].loop->body);
+
+            most = inner > most ? inner : most;
+        }
+    return most;
+}
+
+static muc_status append_items(flattening *f, const muc_code_item *items, size_t count)
+{
+    muc_code *code = &f->code;
+
+    MUC_TRY(muc_arena_grow(f->ctx, f->arena, code->count + count, sizeof(*code->items),
+                           &code->capacity, (void **)&code->items));
+    memcpy(code->items + code->count, items, count * sizeof(*items));
+    code->count += count;
+    return MUC_OK;
+}
+
+/* Items that the CPU has no part in, one after the other: with a loop among them they become a loop
+ * of one round, so that a sequencer evaluates what is made before it, too. */
+static muc_status append_stretch(flattening *f, const muc_code_item *items, size_t count)
+{
+    static const char name[] = "stretch";
+    const muc_code body = { (muc_code_item *)items, count, count };
+    uint32_t deep = nesting(&body);
+    muc_for *loop;
+
+    if (deep == 0 || deep == MUR_MAX_NESTING)
+        return append_items(f, items, count);
+    muc_expr_new_input(f->pool, name, 0, 0, 1);
+    MUC_TRY(muc_expr_status(f->pool));
+    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, 1, &loop));
+    *loop = (muc_for){ .input = muc_expr_find_input(f->pool, name),
+                       .count.resolve = muc_expr_const(f->pool, 1),
+                       .most = 1,
+                       .body = body };
+    return append_items(f, &(muc_code_item){ NULL, loop }, 1);
+}
+
+/* the template's code, as it is unless loops are marked for a sequencer */
+static muc_status find_stretches(flattening *f)
+{
+    const muc_code *code = &f->template->code;
+    size_t end;
+
+    f->code = *code;
+    if (!f->options.streamed)
+        return MUC_OK;
+    f->code = (muc_code){ 0 };
+    for (size_t i = 0; i < code->count; i = end) {
+        for (end = i; end < code->count && can_stream_item(&code->items[end]);)
+            end++;
+        if (end > i) {
+            MUC_TRY(append_stretch(f, code->items + i, end - i));
+        } else {
+            MUC_TRY(append_items(f, code->items + i, 1));
+            end++;
+        }
+    }
+    return MUC_OK;
+}
 
 /* ---- 1. collect ---- */
 
@@ -584,19 +675,6 @@ static muc_status write_instruction(flattening *f, const step *s)
     return push_item(f, &item);
 }
 
-/* Whether the CPU has no instruction of its own in it; recursion is as deep as Fors nest. */
-static bool can_stream(const muc_code *code)
-{
-    for (size_t i = 0; i < code->count; i++) {
-        const muc_code_item *item = &code->items[i];
-
-        if (item->loop ? !can_stream(&item->loop->body)
-                       : muc_insn_get(item->instruction->op)->engine == MUR_CPU)
-            return false;
-    }
-    return true;
-}
-
 /* the words of its body are known at its end */
 static muc_status write_for(flattening *f, const step *s)
 {
@@ -667,7 +745,7 @@ static muc_status place_values(flattening *f, uint32_t levels)
     f->value_count = f->scope_count = f->step_count = 0;
     f->next_scope = 0;
     f->exhausted = false;
-    MUC_TRY(new_scope(f, &f->template->code, NULL, 0, 0, &whole));
+    MUC_TRY(new_scope(f, &f->code, NULL, 0, 0, &whole));
     MUC_TRY(collect_scope(f, whole));
     MUC_TRY(line_up(f, whole));
     find_ends(f);
@@ -686,6 +764,7 @@ muc_status muc_uthinker_flatten(muc_context *ctx, muc_arena *arena, const muc_te
                      .out = out };
 
     memset(out, 0, sizeof(*out));
+    MUC_TRY(find_stretches(&f));
     for (uint32_t levels = MAX_LEVELS;; levels--) {
         MUC_TRY(place_values(&f, levels));
         if (!f.exhausted)

@@ -16,7 +16,7 @@ typedef struct muc_flatten_options {
     bool no_sharing;  /* every use of an expression evaluates it anew */
     bool no_hoisting; /* an expression is evaluated in the loop that uses it, not further out */
     bool no_fusion;   /* a table's value and span take an EVAL each */
-    bool streamed;    /* outermost loops that a sequencer can repeat are marked for it */
+    bool streamed;    /* what has loops that a sequencer can repeat is marked for it */
 } muc_flatten_options;
 
 typedef struct muc_flat {

@@ -555,21 +555,68 @@ static void add_keys(lowering *lo, uint32_t half)
                                 times(lo, lo->m, key_row(lo, s)));
 }
 
-static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr rest)
+/* `count` steps of the last group from step `first` on, after `before` others that are seen */
+static void lower_rest_steps(lowering *lo, const query_tile *t, uint32_t buffer, muc_expr first,
+                             uint32_t count, muc_expr before)
 {
-    muc_expr i;
-    query_tile t;
+    muc_expr zero = num(lo, 0);
 
-    if (!begin_tiles(lo, "rest_tile", &t))
-        return;
-    if (muc_schedule_begin_for(lo, "i", rest, &i)) {
-        muc_expr step = add(lo, times(lo, groups, lo->chip->steps), i);
+    for (uint32_t i = 0; i < count; i++) {
+        muc_expr step = add_num(lo, first, i), number = add(lo, before, step);
 
-        lower_step(lo, &t, buffer, i, hidden(lo, &t, step),
-                   muc_expr_eq(lo->pool, step, num(lo, 0)));
+        lower_step(lo, t, buffer, step, hidden(lo, t, number),
+                   i == 0 ? muc_expr_eq(lo->pool, number, zero) : zero);
+    }
+}
+
+/* The whole steps of the only group there is, by the bits of their number: four, two and one of
+ * them, so that where they lie is known before all loops. */
+static void lower_only_group(lowering *lo, const query_tile *t, uint32_t buffer, muc_expr rest)
+{
+    static const char *const names[] = { "four_steps", "two_steps", "one_step" };
+    uint32_t steps = lo->chip->steps;
+
+    for (uint32_t i = 0, count = MUC_UTHINKER_MOST_STEPS / 2; count > 0; i++, count /= 2) {
+        /* the MIN is for the intervals: it changes nothing where there are such steps */
+        uint32_t most = steps > count ? (steps - 1 - count) / (2 * count) * 2 * count : 0;
+        muc_expr number = muc_expr_mod(lo->pool, muc_expr_div(lo->pool, rest, count), 2);
+        muc_expr first = times(lo, muc_expr_div(lo->pool, rest, 2 * count), 2 * count);
+
+        if (!muc_schedule_begin_for(lo, names[i], number, NULL))
+            continue;
+        lower_rest_steps(lo, t, buffer, at_most(lo, first, num(lo, most)), count, num(lo, 0));
         muc_ir_end_for(&lo->ir);
     }
-    end_tiles(lo);
+}
+
+/* Those of a last group that others may come before. They are written out already. */
+static void lower_last_steps(lowering *lo, const query_tile *t, uint32_t buffer, muc_expr groups,
+                             muc_expr rest)
+{
+    muc_expr i;
+
+    if (!muc_schedule_begin_for(lo, "i", rest, &i))
+        return;
+    lower_rest_steps(lo, t, buffer, i, 1, times(lo, groups, lo->chip->steps));
+    muc_ir_end_for(&lo->ir);
+}
+
+static void lower_rest(lowering *lo, uint32_t buffer, muc_expr groups, muc_expr rest)
+{
+    bool only = lo->chip->steps * lo->tokens >= lo->y->padded_context;
+    query_tile t;
+
+    if (only && !muc_schedule_begin_for(lo, "rest", at_most(lo, rest, num(lo, 1)), NULL))
+        return;
+    if (begin_tiles(lo, "rest_tile", &t)) {
+        if (only)
+            lower_only_group(lo, &t, buffer, rest);
+        else
+            lower_last_steps(lo, &t, buffer, groups, rest);
+        end_tiles(lo);
+    }
+    if (only)
+        muc_ir_end_for(&lo->ir);
 }
 
 static void lower_last_group(lowering *lo, uint32_t buffer, muc_expr groups)

@@ -8,7 +8,6 @@
 #include "plan/place.h"
 
 enum {
-    MOST_STEPS = 8, /* of attention in a group: each is written out */
     LEAST_TILE = 8, /* of queries; a power of two, as the largest is: a block of values */
     SLOT_ALIGNMENT = 16,
     IO_ALIGNMENT = 64,
@@ -364,7 +363,7 @@ static muc_status place_steps(muc_context *ctx, muc_uthinker_layout *layout,
     uint32_t half =
         smaller(layout->machine.buffer_bytes[MUR_W0], layout->machine.buffer_bytes[MUR_W1]) / 2;
     uint32_t tokens = layout->machine.tokens, chunks = layout->padded_context / tokens;
-    uint32_t most = smaller(MOST_STEPS, chunks > 1 ? chunks - 1 : 1);
+    uint32_t most = smaller(MUC_UTHINKER_MOST_STEPS, chunks);
     uint64_t key =
         product(tokens, muc_uthinker_key_bytes(layout, &layout->options.terms, layout->slabs));
     uint64_t value =

@@ -76,6 +76,9 @@ typedef enum muc_uthinker_place {
         MUC_PLACE_COUNT
 } muc_uthinker_place;
 
+/* Steps of attention in a group, at most; a power of two. Each is written out. */
+enum { MUC_UTHINKER_MOST_STEPS = 8 };
+
 /* What one entry makes of the on-chip buffers; they keep nothing from call to call. */
 typedef struct muc_uthinker_chip {
     uint32_t rows;       /* most tokens of a call */
