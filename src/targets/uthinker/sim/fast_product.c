@@ -610,7 +610,6 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     (*out)->streams =
         (uint32_t)(thread_count(ctx) < MOST_STREAMS ? thread_count(ctx) : MOST_STREAMS);
     make_tables(*out);
-    muc_fast_fill_magnitudes((*out)->magnitudes);
     return MUC_OK;
 }
 
@@ -624,7 +623,7 @@ void muc_fast_product_narrow(muc_fast_product *product)
 
 void muc_fast_product_pack(muc_fast_product *product, size_t most_bytes)
 {
-    if (product && product->wide && __builtin_cpu_supports("avx512vbmi"))
+    if (product && product->wide)
         product->most_packed = most_bytes;
 }
 

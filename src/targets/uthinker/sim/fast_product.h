@@ -27,7 +27,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim);
 void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim *sim);
 
 /* Operands in region WGTS are from here on packed when they are first met, where this processor has
- * a faster product for that, and there is memory: 6 bits a weight, at most so many bytes in all.
+ * a faster product for that, and there is memory: 5.5 bits a weight, at most so many bytes in all.
  * NULL is taken. */
 void muc_fast_product_pack(muc_fast_product *product, size_t most_bytes);
 

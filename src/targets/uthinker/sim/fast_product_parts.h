@@ -61,7 +61,7 @@ typedef struct product_room {
     uint8_t tail[MOST_GROUP_BYTES + 64]; /* an operand's last bytes, with room to read beyond */
 } product_room;
 
-/* Sixteen columns of a packed operand, a block of each. */
+/* Sixteen columns of a packed operand, two blocks of each. */
 typedef struct packed_block packed_block;
 
 /* Groups of a product's columns that one thread takes. */
@@ -102,7 +102,6 @@ struct muc_fast_product {
     void *allocated;       /* this lies in it, at the beginning of a cache line */
     uint8_t table[32][16]; /* value of a nibble in a dialect, plus BIAS; row B5_TABLE: kind B5 */
     uint8_t usual[256];    /* is it the size byte of a whole block of kind B4 or B5? */
-    _Alignas(LINE) uint8_t magnitudes[2 * LINE]; /* plus BIAS, of all dialects */
 
     known_operand *operands; /* a hash table of `places`, a power of two */
     size_t places, operand_count;
@@ -178,7 +177,5 @@ bool muc_fast_pack_pair(const muc_fast_product *product, const mur_sim_product *
 
 /* Multiplies what nobody has taken yet, all of which is packed. */
 void muc_fast_multiply_packed(muc_fast_product *product, product_room *room);
-
-void muc_fast_fill_magnitudes(uint8_t *magnitudes);
 
 #endif
