@@ -8,7 +8,10 @@ enum {
     PASSES = 3 /* operands are met again in */,
     COLUMNS = 24,
     DEPTH = 192,
-    OPERANDS = 8
+    OPERANDS = 8,
+    KEYS = 12000, /* in KV, and */
+    KEYS_AT = 8000,
+    GROWTH = 7 /* steps */
 };
 
 /* ---- right operands: DEPTH x COLUMNS in WGTS and in KV ---- */
@@ -127,6 +130,48 @@ static words random_left(uint32_t terms)
                                 .terms = terms });
 }
 
+static words random_slots(uint32_t w, uint32_t at, uint32_t rows)
+{
+    return quant_words((quant){ .saddr = 4000 + random_below(100),
+                                .spitch = 64,
+                                .rows = rows,
+                                .k = 64,
+                                .dst = w,
+                                .daddr = at,
+                                .dpitch = slots_size(64, 2),
+                                .terms = 2 });
+}
+
+static words keys_product(uint32_t w, uint32_t keys)
+{
+    return mm_words((mm){ .src = I0,
+                          .spitch = slots_size(DEPTH, 2),
+                          .rows = 1 + random_below(4),
+                          .k = 64,
+                          .terms = 2,
+                          .wsrc = w,
+                          .waddr = KEYS_AT,
+                          .wlen = 2000,
+                          .cols = keys,
+                          .daddr = 64 * random_below(40),
+                          .dpitch = 24 });
+}
+
+/* Keys are loaded, and others come beside them, which mostly are stored where those go on. */
+static void random_growth(words out[GROWTH])
+{
+    uint32_t w = W0 + random_below(2), count = 1 + random_below(6), more = 1 + random_below(2);
+    uint32_t slots = slots_size(64, 2), end = KEYS_AT + count * slots, next = random_below(2);
+
+    out[0] = random_slots(w, KEYS_AT, count + more + 1);
+    out[1] = st(w, KEYS_AT, KV, KEYS, (count + more + 1) * slots);
+    out[2] = ld(w, KEYS_AT, KV, KEYS, count * slots);
+    out[3] = random_slots(w, random_below(4) ? end : end - slots, more);
+    out[4] = random_slots(w, next ? end + more * slots : KEYS_AT + 20 * slots, 1);
+    out[5] = st(w, end, KV, KEYS + (count + (random_below(4) == 0)) * slots, more * slots);
+    out[6] = keys_product(w, 1 + random_below(count + more + next));
+}
+
 static void random_program(void)
 {
     program[0] = random_left(1);
@@ -134,9 +179,12 @@ static void random_program(void)
     program[2] = ld(W0, 0, WGTS, operand_at[0][0], operand_at[0][1] - operand_at[0][0]);
     program[3] = ld(W1, 0, KV, operand_at[1][0], operand_at[1][1] - operand_at[1][0]);
     for (uint32_t i = 4; i < STEPS; i++) {
-        uint32_t what = random_below(12);
+        uint32_t what = random_below(13);
 
-        if (what == 0)
+        if (what == 12 && i + GROWTH <= STEPS) {
+            random_growth(program + i);
+            i += GROWTH - 1;
+        } else if (what == 0)
             program[i] = random_left(1 + random_below(2));
         else if (what < 4)
             program[i] = random_load(W0 + random_below(2));

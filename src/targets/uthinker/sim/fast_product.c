@@ -270,8 +270,11 @@ static void meet_operands(muc_fast_product *product)
 {
     size_t groups = 0;
 
-    for (size_t i = 0; i < product->count; i++)
+    for (size_t i = 0; i < product->count; i++) {
         groups += groups_of(&product->kept[i]);
+        product->known[i] = NULL;
+    }
+    product->packed = false;
     if (!make_room(product, product->count, groups))
         return;
     product->packed = true;
@@ -281,6 +284,7 @@ static void meet_operands(muc_fast_product *product)
 
         if (!of && op->lasts)
             of = meet(product, op);
+        product->known[i] = of;
         product->packed &= of && of->packed;
     }
 }
@@ -338,7 +342,7 @@ static void make_units(muc_fast_product *product, uint32_t slots)
     product->unit_count = 0;
     for (size_t i = 0; i < product->count; i++) {
         const mur_sim_product *op = &product->kept[i];
-        const known_operand *known = find_known(product, op);
+        const known_operand *known = product->known[i];
         const uint32_t *starts = known ? product->starts + known->first : NULL;
         uint32_t found[MOST_FOUND], size, bytes;
 
@@ -366,7 +370,7 @@ static unit packed_unit(const muc_fast_product *product, size_t i, size_t stream
         .op = op,
         .column = LANES * first_pair(product, op, stream),
         .past = past < op->cols ? past : op->cols,
-        .packed = find_known(product, op)->packed[stream],
+        .packed = product->known[i]->packed[stream],
     };
 }
 
@@ -503,6 +507,7 @@ static const mur_sim_product *find_malformed(muc_fast_product *product)
         return product->kept;
     for (size_t i = 0; i < count; i++) {
         product->kept[0] = product->kept[i];
+        product->known[0] = product->known[i];
         product->count = 1;
         if (!multiply_units(product))
             break;

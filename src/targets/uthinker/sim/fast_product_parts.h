@@ -112,6 +112,7 @@ struct muc_fast_product {
 
     /* products of one left operand: of the rows in `left` of each of them */
     mur_sim_product kept[MOST_KEPT];
+    known_operand *known[MOST_KEPT]; /* their right operands, or NULL */
     size_t count;
     bool packed;        /* are all their right operands? */
     size_t shares;      /* threads, or fewer */

@@ -33,8 +33,10 @@ int mur_sim_do_kept(mur_sim *sim)
 void mur_sim_settle(mur_sim *sim)
 {
     mur_sim_do_kept(sim);
-    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++)
+    for (uint32_t buffer = 0; buffer < MUR_GB; buffer++) {
         mur_sim_copy_views(sim, buffer, 0, sim->memory.buffer_bytes[buffer]);
+        sim->beside[buffer].len = 0;
+    }
 }
 
 static void execute(mur_sim *sim, enum mur_engine engine, const uint32_t *words)

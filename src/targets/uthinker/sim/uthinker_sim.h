@@ -86,6 +86,10 @@ typedef struct mur_sim_view {
     const uint8_t *from, *readable; /* up to where bytes may be read */
 } mur_sim_view;
 
+typedef struct mur_sim_range {
+    uint32_t addr, len;
+} mur_sim_range;
+
 /* Does lines first..past-1 of an instruction. */
 typedef void mur_sim_part(void *arg, uint32_t first, uint32_t past);
 
@@ -108,6 +112,7 @@ typedef struct mur_sim {
     int kept; /* is any? */
     mur_sim_view view[MUR_GB][MUR_SIM_VIEWS];
     uint32_t views[MUR_GB];
+    mur_sim_range beside[MUR_GB]; /* bytes written where a view ends or begins; len 0: none */
 
     /* mur_block_encode, or what does the same faster */
     uint32_t (*encode)(const float *x, uint32_t n, uint32_t terms, uint8_t *slot);

@@ -53,27 +53,68 @@ static int read_slot(const uint8_t *slot, uint32_t n, uint32_t terms, mur_sim_bl
 }
 
 /* ---- buffers ---- */
-/* ---- buffers ---- */
+
+static void copy_view(mur_sim *sim, uint32_t buffer, uint32_t i)
+{
+    const mur_sim_view *view = &sim->view[buffer][i];
+
+    memcpy(sim->memory.buffer[buffer] + view->addr, view->from, view->len);
+    sim->view[buffer][i] = sim->view[buffer][--sim->views[buffer]];
+}
 
 void mur_sim_copy_views(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
 {
     for (uint32_t i = 0; i < sim->views[buffer];) {
         const mur_sim_view *view = &sim->view[buffer][i];
 
-        if (view->addr > addr + len || addr > view->addr + view->len) {
+        if (view->addr > addr + len || addr > view->addr + view->len)
             i++;
-            continue;
-        }
-        memcpy(sim->memory.buffer[buffer] + view->addr, view->from, view->len);
-        sim->view[buffer][i] = sim->view[buffer][--sim->views[buffer]];
+        else
+            copy_view(sim, buffer, i);
     }
+}
+
+void mur_sim_copy_beside(mur_sim *sim, uint32_t buffer)
+{
+    mur_sim_range *beside = &sim->beside[buffer];
+
+    if (beside->len != 0)
+        mur_sim_copy_views(sim, buffer, beside->addr, beside->len);
+    beside->len = 0;
+}
+
+/* Bytes of a buffer are written or read. Views that overlap them are copied; those that end or
+ * begin there alone wait for whether the bytes are stored where a view's go on. */
+static void enter(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
+{
+    mur_sim_range *beside = &sim->beside[buffer];
+    int touched = 0;
+
+    if (beside->addr == addr && beside->len == len)
+        return;
+    if (beside->len != 0 && beside->addr <= addr + len && addr <= beside->addr + beside->len)
+        mur_sim_copy_beside(sim, buffer);
+    for (uint32_t i = 0; i < sim->views[buffer];) {
+        const mur_sim_view *view = &sim->view[buffer][i];
+
+        touched |= view->addr == addr + len || addr == view->addr + view->len;
+        if (overlap(view->addr, view->len, addr, len))
+            copy_view(sim, buffer, i);
+        else
+            i++;
+    }
+    if (!touched)
+        return;
+    mur_sim_copy_beside(sim, buffer);
+    *beside = (mur_sim_range){ addr, len };
 }
 
 uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
 {
     if (buffer == MUR_GB)
         return (uint8_t *)sim->memory.gb + addr;
-    mur_sim_copy_views(sim, buffer, addr, len);
+    if (len != 0)
+        enter(sim, buffer, addr, len);
     return sim->memory.buffer[buffer] + addr;
 }
 
@@ -111,14 +152,31 @@ static void add_part(mur_sim *sim, uint32_t buffer, const mur_sim_view *of, uint
         (mur_sim_view){ from, to - from, of->region, bytes, of->readable };
 }
 
+/* One view can become two, and there is a new one. Those that were mostly overwritten are short. */
+static void make_room(mur_sim *sim, uint32_t buffer)
+{
+    if (sim->views[buffer] + 2 <= MUR_SIM_VIEWS)
+        return;
+    mur_sim_do_kept(sim);
+    while (sim->views[buffer] > MUR_SIM_VIEWS / 4) {
+        uint32_t shortest = 0;
+
+        for (uint32_t i = 1; i < sim->views[buffer]; i++)
+            if (sim->view[buffer][i].len < sim->view[buffer][shortest].len)
+                shortest = i;
+        copy_view(sim, buffer, shortest);
+    }
+}
+
 /* What was there before is seen no more where the two overlap. */
 static void add_view(mur_sim *sim, uint32_t buffer, const mur_sim_view *added)
 {
     mur_sim_view before[MUR_SIM_VIEWS];
     uint32_t count, end = added->addr + added->len;
 
-    if (sim->views[buffer] + 2 > MUR_SIM_VIEWS) /* one can become two, and there is a new one */
-        mur_sim_settle(sim);
+    if (sim->beside[buffer].len != 0 && mur_sim_do_kept(sim))
+        mur_sim_copy_beside(sim, buffer);
+    make_room(sim, buffer);
     count = sim->views[buffer];
     memcpy(before, sim->view[buffer], sizeof(before));
     sim->views[buffer] = 0;
@@ -138,6 +196,8 @@ void mur_sim_operand(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len,
     const mur_sim_memory *memory = &sim->memory;
     int partly = 0;
 
+    if (sim->beside[buffer].len != 0 && mur_sim_do_kept(sim))
+        mur_sim_copy_beside(sim, buffer);
     for (uint32_t i = 0; i < sim->views[buffer]; i++) {
         const mur_sim_view *view = &sim->view[buffer][i];
         uint32_t at = addr - view->addr;
@@ -198,6 +258,29 @@ const char *mur_sim_run_LD(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
+/* What lies beside a view is in KV now. Where it goes on from that view there, it is part of it. */
+static void join_view(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t off, uint32_t len)
+{
+    mur_sim_range *beside = &sim->beside[buffer];
+    mur_sim_view *joined = NULL;
+
+    if (beside->addr != addr || beside->len != len)
+        return;
+    for (uint32_t i = 0; i < sim->views[buffer]; i++) {
+        mur_sim_view *view = &sim->view[buffer][i];
+
+        if (view->addr == addr + len)
+            return;
+        if (view->addr + view->len == addr && view->region == MUR_KV &&
+            view->from + view->len == sim->memory.kv + off)
+            joined = view;
+    }
+    if (!joined)
+        return;
+    joined->len += len;
+    beside->len = 0;
+}
+
 const char *mur_sim_run_ST(mur_sim *sim, const uint32_t *w)
 {
     uint32_t addr = get(w, ST_addr), buffer = get(w, ST_buf), region = get(w, ST_region);
@@ -216,6 +299,8 @@ const char *mur_sim_run_ST(mur_sim *sim, const uint32_t *w)
     if (len != 0)
         memcpy((region == MUR_KV ? sim->memory.kv : sim->memory.io) + off,
                mur_sim_buffer_bytes(sim, buffer, addr, len), len);
+    if (region == MUR_KV && buffer < MUR_GB && sim->beside[buffer].len != 0)
+        join_view(sim, buffer, addr, off, len);
     sim->stored_bytes[region] += len;
     return NULL;
 }

@@ -24,6 +24,9 @@ int mur_sim_can_wait(const uint32_t *words);
  */
 void mur_sim_copy_views(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len);
 
+/* The same of bytes that were written where a view ends or begins, if there are any. */
+void mur_sim_copy_beside(mur_sim *sim, uint32_t buffer);
+
 /* Puts the product into op->out, as MM does. Returns 0 if a block is malformed. */
 int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
 
