@@ -57,9 +57,7 @@ muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
     uint64_t bytes = muc_uthinker_bytes(build), spare = bytes - final_bytes(build, true);
     muc_status status;
 
-    muc_arena_free(&build->file);
-    MUC_TRY(muc_container_write(ctx, &build->file, &build->sections, &build->program));
-    muc_large_rest(build->weights.data, build->weights.size);
+    MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
     status = check_flash(ctx, &build->layout, bytes, "fewer bits (--bits) would help, or");
     if (status == MUC_NOFIT && bytes - spare <= build->layout.machine.flash_bytes)
         muc_hint(ctx, "--strip leaves out %llu bytes of names and checksums, and would do",
@@ -330,8 +328,6 @@ static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole
     MUC_TRY(schedule(ctx, whole, machine, options, build, entries));
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
-    build->weights.data = build->sections.section[MUR_SECTION_WGTS].data;
-    build->weights.size = build->sections.section[MUR_SECTION_WGTS].size;
     foresee_golden(build, tokens);
     return muc_uthinker_write(ctx, build);
 }
@@ -380,7 +376,6 @@ void muc_uthinker_build_free(muc_uthinker_build *build)
     if (!build)
         return;
     muc_arena_free(&build->arena);
-    muc_arena_free(&build->file);
     free(build);
 }
 

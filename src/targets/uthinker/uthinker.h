@@ -17,10 +17,8 @@ typedef struct muc_uthinker_build {
     muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
-    muc_bytes weights;               /* section WGTS as it was emitted: large memory */
     size_t gold_bytes, stages_bytes; /* of GOLD and STAG, which flash must have room for, too */
-    muc_arena file;
-    muc_bytes program; /* the file, in its arena */
+    muc_bytes program; /* the file */
 } muc_uthinker_build;
 
 /* Refuses from shapes alone, before anything is quantized, a graph that muc_uthinker_compile would

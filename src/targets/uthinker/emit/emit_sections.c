@@ -194,9 +194,7 @@ static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model
 {
     uint8_t *wgts;
 
-    MUC_TRY(muc_arena_new_large(e->ctx, e->arena, y->wgts_bytes, &wgts));
-    e->out->section[MUR_SECTION_WGTS].data = wgts;
-    e->out->section[MUR_SECTION_WGTS].size = y->wgts_bytes;
+    MUC_TRY(muc_container_place_weights(e->ctx, e->arena, e->out, y->wgts_bytes, &wgts));
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
         if (y->matrix[i].bytes)
             join_sequences(model, (muc_matrix_kind)i, &y->matrix[i], wgts);
@@ -274,7 +272,6 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
     const emitter e = { ctx, arena, out };
 
     MUC_TRY(muc_uthinker_emit_code(ctx, arena, layout, entries, tokens, out));
-    MUC_TRY(emit_weights(&e, model, layout));
     MUC_TRY(emit_parameters(&e, model, layout));
     out->section[MUR_SECTION_TOKN].data = tokens->tokenizer;
     out->section[MUR_SECTION_TOKN].size = tokens->tokenizer_bytes;
@@ -283,5 +280,7 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
         out->section[MUR_SECTION_PRMT].size = strlen(tokens->prompt);
     }
     MUC_TRY(emit_layer_facts(&e, layout));
-    return tokens->strip ? MUC_OK : emit_debug(&e, entries);
+    if (!tokens->strip)
+        MUC_TRY(emit_debug(&e, entries));
+    return emit_weights(&e, model, layout); /* the others say where they lie */
 }

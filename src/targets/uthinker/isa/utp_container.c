@@ -77,16 +77,21 @@ static muc_status measure(muc_context *ctx, const muc_container_place *places, s
     return MUC_OK;
 }
 
-/* Copies a section and returns its CRC-32; so that no large one is in memory twice, what is copied
- * leaves it again. */
+enum {
+    AT_ONCE = 4 << 20, /* bytes of a section: no large one is in memory twice */
+    MORE_ROOM = 1 << 20
+};
+
+/* Copies a section, unless it is there, and returns its CRC-32; what is large leaves the memory
+ * again. */
 static uint32_t copy_section(const muc_container_place *place, uint8_t *out)
 {
-    enum { AT_ONCE = 4 << 20 };
     uint32_t crc = 0;
 
     for (size_t at = 0, count; at < place->size; at += count) {
         count = place->size - at < AT_ONCE ? place->size - at : AT_ONCE;
-        memcpy(out + at, place->data + at, count);
+        if (place->data != out)
+            memcpy(out + at, place->data + at, count);
         crc = muc_crc32(crc, out + at, count);
         if (count == AT_ONCE)
             muc_large_rest(out + at, count);
@@ -94,20 +99,18 @@ static uint32_t copy_section(const muc_container_place *place, uint8_t *out)
     return crc;
 }
 
-muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
-                                      const muc_container_place *places, size_t count,
-                                      uint32_t minor, muc_bytes *out)
+/* Fills a file that has the size for it. */
+static void fill(const muc_container_place *places, size_t count, uint32_t minor, uint8_t *file,
+                 size_t size)
 {
     const muc_container_place *machine = NULL;
-    size_t size, end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
-    uint8_t *file;
+    size_t end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
 
-    MUC_TRY(measure(ctx, places, count, &size));
-    MUC_TRY(muc_arena_new_large(ctx, arena, size, &file));
     for (size_t i = 0; i < count; i++) {
         uint8_t *row = file + 4 * (HEADER_WORDS + PLACE_WORDS * i);
         size_t start = start_of(&places[i], end);
 
+        memset(file + end, 0, start - end);
         memcpy(row, names[places[i].section], 4);
         store(row, PLACE_offset, (uint32_t)start);
         store(row, PLACE_bytes, (uint32_t)places[i].size);
@@ -117,39 +120,113 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
             machine = &places[i];
     }
     write_header(machine, count, minor, file, size);
+}
+
+muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
+                                      const muc_container_place *places, size_t count,
+                                      uint32_t minor, muc_bytes *out)
+{
+    size_t size;
+    uint8_t *file;
+
+    MUC_TRY(measure(ctx, places, count, &size));
+    MUC_TRY(muc_arena_new_large(ctx, arena, size, &file));
+    fill(places, count, minor, file, size);
     *out = (muc_bytes){ file, size, "program" };
     return MUC_OK;
 }
 
-static bool is_there(const muc_container *sections, uint32_t i)
+/* Those that there are; returns how many. */
+static size_t list_places(const muc_container *sections, muc_container_place places[MUR_SECTIONS])
 {
-    return sections->section[i].data || sections->section[i].size;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
+        if (sections->section[i].data || sections->section[i].size)
+            places[count++] =
+                (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
+                                       sections->section[i].size };
+    return count;
+}
+
+static muc_status new_file(muc_context *ctx, muc_arena *arena, muc_container *sections, size_t size)
+{
+    sections->capacity = size + MORE_ROOM;
+    return muc_arena_new_large(ctx, arena, sections->capacity, &sections->file);
+}
+
+/* the end of the first so many of them, in a file of count */
+static size_t end_of(const muc_container_place *places, size_t count, size_t first)
+{
+    size_t end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
+
+    for (size_t i = 0; i < first; i++)
+        end = start_of(&places[i], end) + places[i].size;
+    return end;
+}
+
+static size_t begin_of(const muc_container_place *places, size_t count, size_t which)
+{
+    return start_of(&places[which], end_of(places, count, which));
 }
 
 uint64_t muc_container_bytes(const muc_container *sections)
 {
-    size_t bytes = 4 * HEADER_WORDS;
+    muc_container_place places[MUR_SECTIONS];
+    size_t count = list_places(sections, places);
 
-    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        bytes += is_there(sections, i) ? 4 * PLACE_WORDS : 0;
-    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        if (is_there(sections, i))
-            bytes = aligned(bytes) + sections->section[i].size;
-    return bytes;
+    return end_of(places, count, count);
 }
 
-muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
+muc_status muc_container_place_weights(muc_context *ctx, muc_arena *arena, muc_container *sections,
+                                       size_t bytes, uint8_t **out)
+{
+    static const uint8_t anywhere;
+    muc_container_place places[MUR_SECTIONS];
+    size_t count, size, which = 0;
+
+    sections->section[MUR_SECTION_WGTS].data = &anywhere;
+    sections->section[MUR_SECTION_WGTS].size = bytes;
+    count = list_places(sections, places);
+    MUC_TRY(measure(ctx, places, count, &size));
+    MUC_TRY(new_file(ctx, arena, sections, size));
+    while (places[which].section != MUR_SECTION_WGTS)
+        which++;
+    *out = sections->file + begin_of(places, count, which);
+    sections->section[MUR_SECTION_WGTS].data = *out;
+    return MUC_OK;
+}
+
+/* What lies in the file already goes to its place before others are copied. */
+static void move_placed(muc_container *sections, muc_container_place *places, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *data = places[i].data;
+        uint8_t *to;
+
+        if (data < sections->file || data >= sections->file + sections->capacity)
+            continue;
+        to = sections->file + begin_of(places, count, i);
+        if (data != to)
+            memmove(to, data, places[i].size);
+        places[i].data = sections->section[places[i].section].data = to;
+        return;
+    }
+}
+
+muc_status muc_container_write(muc_context *ctx, muc_arena *arena, muc_container *sections,
                                muc_bytes *out)
 {
     muc_container_place places[MUR_SECTIONS];
-    size_t count = 0;
+    size_t count = list_places(sections, places), size;
 
-    for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        if (is_there(sections, i))
-            places[count++] =
-                (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
-                                       sections->section[i].size };
-    return muc_container_write_places(ctx, arena, places, count, MUR_VERSION_MINOR, out);
+    MUC_TRY(measure(ctx, places, count, &size));
+    if (size > sections->capacity)
+        MUC_TRY(new_file(ctx, arena, sections, size));
+    move_placed(sections, places, count);
+    fill(places, count, MUR_VERSION_MINOR, sections->file, size);
+    *out = (muc_bytes){ sections->file, size, "program" };
+    return MUC_OK;
 }
 
 /* where and what, for a file that the runtime's reader refuses as a whole */

@@ -13,6 +13,9 @@ typedef struct muc_container {
         const uint8_t *data;
         size_t size;
     } section[MUR_SECTIONS];
+    uint8_t *file;   /* large memory that the file is written to, where one section may lie already;
+                      * NULL: there is none yet */
+    size_t capacity; /* its bytes */
 } muc_container;
 
 const char *muc_section_name(enum mur_section section); /* "CODE" */
@@ -32,9 +35,15 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
                                       uint32_t minor, muc_bytes *out);
 
-/* The file's bytes, in arena, sections in the order of the table, each right after the one before,
- * in the oldest version that has them. */
-muc_status muc_container_write(muc_context *ctx, muc_arena *arena, const muc_container *sections,
+/* Makes sections->file, in arena, with room for the sections that there are, WGTS of so many bytes,
+ * and some others. WGTS lies in it from here on, to be filled. */
+muc_status muc_container_place_weights(muc_context *ctx, muc_arena *arena, muc_container *sections,
+                                       size_t bytes, uint8_t **out);
+
+/* The file's bytes, in sections->file or in arena, sections in the order of the table, each right
+ * after the one before, in the oldest version that has them. What is in sections->file already is
+ * moved, not copied; the bytes that it had are gone. */
+muc_status muc_container_write(muc_context *ctx, muc_arena *arena, muc_container *sections,
                                muc_bytes *out);
 
 /* How many bytes that file has. Of a section that is yet to come its size is enough. */
