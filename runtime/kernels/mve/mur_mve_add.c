@@ -4,31 +4,69 @@
 
 #if MUR_HAVE_MVE
 
-/* a side: four of (q - zero) << left_shift, scaled */
-static inline int32x4_t side(const int8_t *q, int32_t zero, int32_t left_shift, int32_t mul,
-                             int32_t shift, mve_pred16_t some)
+/* Up to `left` of four of a and of b, and goes on: asm, for compilers carry a predicate about in
+ * the core's registers. */
+static inline void load_two(const int8_t **a, const int8_t **b, int32_t left, int32x4_t *x,
+                            int32x4_t *y)
 {
-    int32x4_t x = vsubq_n_s32(vldrbq_z_s32(q, some), zero);
+    __asm__ volatile("vctp.32 %4\n"
+                     "vpstt\n"
+                     "vldrbt.s32 %q2, [%0], #4\n"
+                     "vldrbt.s32 %q3, [%1], #4\n"
+                     : "+l"(*a), "+l"(*b), "=&w"(*x), "=w"(*y)
+                     : "r"(left)
+                     : "p0", "memory");
+}
 
-    x = vqrdmulhq_n_s32(vshlq_r_s32(x, left_shift), mul);
-    return mur_mve_round(x, vdupq_n_s32(shift));
+static inline void store_some(int8_t **out, int32_t left, int32x4_t x)
+{
+    __asm__ volatile("vctp.32 %1\n"
+                     "vpst\n"
+                     "vstrbt.32 %q2, [%0], #4\n"
+                     : "+l"(*out)
+                     : "r"(left), "w"(x)
+                     : "p0", "memory");
+}
+
+/* what scales a side */
+typedef struct side_scale {
+    int32_t offset, mul, shift, one; /* offset: -zero << left_shift; one: 1 if shift is below 0 */
+} side_scale;
+
+static inline side_scale side_of(int32_t zero, int32_t left_shift, int32_t mul, int32_t shift)
+{
+    side_scale side = { mur_shift_left(-zero, left_shift), mul, shift, shift < 0 };
+
+    return side;
+}
+
+/* MUR_REQUANT_Q31 of four by one multiplier: x - 1 of negative x rounded halves up is x rounded
+ * halves away from zero */
+static inline int32x4_t scale(int32x4_t x, const side_scale *by)
+{
+    x = vqrdmulhq_n_s32(x, by->mul);
+    return vrshlq_n_s32(vqdmlahq_n_s32(x, x, by->one), by->shift);
 }
 
 /* as many as b has */
-static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+static inline __attribute__((always_inline)) void
+add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out, int32_t subtract)
 {
     int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
-    int32x4_t shift = vdupq_n_s32(layer->shift);
+    int32x4_t unit = vdupq_n_s32(1 << layer->left_shift);
+    side_scale a_side = side_of(layer->a_zero, layer->left_shift, layer->a_mul, layer->a_shift);
+    side_scale b_side = side_of(layer->b_zero, layer->left_shift, layer->b_mul, layer->b_shift);
+    side_scale sum = side_of(0, 0, layer->mul, layer->shift);
+    int32_t zero = layer->zero;
 
-    for (int32_t left = layer->b_count; left > 0; left -= 4, a += 4, b += 4, out += 4) {
-        mve_pred16_t some = vctp32q((uint32_t)left);
-        int32x4_t x = side(a, layer->a_zero, layer->left_shift, layer->a_mul, layer->a_shift, some);
-        int32x4_t y = side(b, layer->b_zero, layer->left_shift, layer->b_mul, layer->b_shift, some);
+    for (int32_t left = layer->b_count; left > 0; left -= 4) {
+        int32x4_t x, y;
 
-        x = layer->subtract ? vsubq_s32(x, y) : vaddq_s32(x, y);
-        x = mur_mve_round(vqrdmulhq_n_s32(x, layer->mul), shift);
-        x = vminq_s32(vmaxq_s32(vaddq_n_s32(x, layer->zero), min), max);
-        vstrbq_p_s32(out, x, some);
+        load_two(&a, &b, left, &x, &y);
+        x = scale(vmlasq_n_s32(x, unit, a_side.offset), &a_side);
+        y = scale(vmlasq_n_s32(y, unit, b_side.offset), &b_side);
+        x = scale(subtract ? vsubq_s32(x, y) : vaddq_s32(x, y), &sum);
+        store_some(&out, left, vminq_s32(vmaxq_s32(vaddq_n_s32(x, zero), min), max));
     }
 }
 
@@ -37,23 +75,25 @@ static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, 
 {
     const mur_output_s8 *to = &layer->output;
     int32x4_t min = vdupq_n_s32(to->min), max = vdupq_n_s32(to->max);
-    int32x4_t shift = vdupq_n_s32(layer->shift);
+    int32_t a_zero = layer->a_zero, b_zero = layer->b_zero, zero = to->zero;
+    side_scale by = side_of(0, 0, layer->mul, layer->shift);
 
-    for (int32_t left = layer->b_count; left > 0; left -= 4, a += 4, b += 4, out += 4) {
-        mve_pred16_t some = vctp32q((uint32_t)left);
-        int32x4_t x = vsubq_n_s32(vldrbq_z_s32(a, some), layer->a_zero);
+    for (int32_t left = layer->b_count; left > 0; left -= 4) {
+        int32x4_t x, y;
 
-        x = vmulq_s32(x, vsubq_n_s32(vldrbq_z_s32(b, some), layer->b_zero));
-        x = mur_mve_round(vqrdmulhq_n_s32(x, layer->mul), shift);
-        x = vminq_s32(vmaxq_s32(vaddq_n_s32(x, to->zero), min), max);
-        vstrbq_p_s32(out, x, some);
+        load_two(&a, &b, left, &x, &y);
+        x = scale(vmulq_s32(vsubq_n_s32(x, a_zero), vsubq_n_s32(y, b_zero)), &by);
+        store_some(&out, left, vminq_s32(vmaxq_s32(vaddq_n_s32(x, zero), min), max));
     }
 }
 
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     for (int32_t i = 0; i < layer->count; i += layer->b_count)
-        add(layer, a + i, b, out + i);
+        if (layer->subtract)
+            add(layer, a + i, b, out + i, 1);
+        else
+            add(layer, a + i, b, out + i, 0);
 }
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
