@@ -60,25 +60,39 @@ static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t to
             mur_mve_put(x, k, in, width);
 }
 
-/* a pointwise layer whose pixels are all inside */
+/* pixels of a row of a pointwise layer */
+static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, int32_t count,
+                    int8_t *tile)
+{
+    const mur_mve_channel *channel = layer->packed;
+    int32_t depth = layer->shape.in_c, channels = layer->shape.out_c;
+    int32_t step = layer->shape.stride_w * depth;
+    const int8_t *w = (const int8_t *)(channel + mur_mve_channels(layer));
+
+    if (depth <= MUR_MVE_BYTES) {
+        mur_mve_run_narrow(layer, from, step, depth, channel, w, channels, to, count);
+        return;
+    }
+    for (; count > 0; count -= MUR_MVE_PIXELS, to += MUR_MVE_PIXELS * channels) {
+        int32_t pixels = count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS;
+
+        for (int32_t p = 0; p < pixels; p++, from += step)
+            mur_mve_put(tile + p * MUR_MVE_BYTES, 0, from, depth);
+        mur_mve_run_tile(layer, tile, depth, channel, w, channels, to, pixels);
+    }
+}
+
+/* a pointwise layer whose pixels are all inside: rows without gaps are one */
 static void run_points(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int8_t *tile)
 {
     const mur_conv_shape s = layer->shape;
-    int32_t step = s.stride_w * s.in_c;
+    int32_t rows = s.out_h, count = s.out_w;
 
-    for (int32_t y = 0; y < s.out_h; y++) {
-        const int8_t *from = in + y * s.stride_h * s.in_pitch;
-        int8_t *to = out + y * s.out_pitch;
-
-        for (int32_t left = s.out_w; left > 0; left -= MUR_MVE_PIXELS) {
-            int32_t pixels = left < MUR_MVE_PIXELS ? left : MUR_MVE_PIXELS;
-
-            for (int32_t p = 0; p < pixels; p++, from += step)
-                mur_mve_put(tile + p * MUR_MVE_BYTES, 0, from, s.in_c);
-            mur_mve_run_groups(layer, tile, to, pixels);
-            to += pixels * s.out_c;
-        }
-    }
+    if (s.stride_h == 1 && s.stride_w == 1 && s.in_pitch == count * s.in_c &&
+        s.out_pitch == count * s.out_c)
+        count *= rows, rows = 1;
+    for (; rows > 0; rows--, in += s.stride_h * s.in_pitch, out += s.out_pitch)
+        run_row(layer, in, out, count, tile);
 }
 
 void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)

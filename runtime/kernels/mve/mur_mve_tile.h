@@ -153,7 +153,123 @@ static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_
 
 #undef MUR_MVE_PAIR
 #undef MUR_MVE_BLOCK_SUMS
+
+/* Of a channel whose weights are in %q3: its sums with the four pixels, scaled as by MUR_MVE_PAIR,
+ * to vector a; loads the next channel's weights. */
+#define MUR_MVE_NARROW(a) \
+    "vmladav.s8 r0, %q10, %q3\n" \
+    "vmladav.s8 r2, %q11, %q3\n" \
+    "add %5, %5, %6\n" \
+    "vmladav.s8 r4, %q12, %q3\n" \
+    "vmladav.s8 r6, %q13, %q3\n" \
+    "vldrb.8 %q3, [%5]\n" \
+    "vmov " a "[2], " a "[0], r0, r4\n" \
+    "vmov " a "[3], " a "[1], r2, r6\n" \
+    "ldm %4!, {r0, r2, r4}\n" \
+    "vadd.i32 " a ", " a ", r0\n" \
+    "lsr r6, r4, #31\n" \
+    "vqrdmulh.s32 " a ", " a ", r2\n" \
+    "vqdmlah.s32 " a ", " a ", r6\n" \
+    "vrshl.s32 " a ", r4\n"
+
+/* Outputs [4 pixels][4 channels] of the next four channels, of pixels of one vector each; weights:
+ * those of the first. */
+static inline __attribute__((always_inline)) int8x16_t
+mur_mve_narrow_four(const int8x16_t *x, int8x16_t *weights, const mur_mve_channel **channel,
+                    const int8_t **w, int32_t inputs, int32_t zero, int32_t min, int32_t max)
+{
+    int8x16_t y, b, c;
+
+    __asm__ volatile(
+        MUR_MVE_NARROW("%q0")
+        MUR_MVE_NARROW("%q1")
+        MUR_MVE_NARROW("%q2")
+        "vqmovnb.s32 %q0, %q0\n"
+        "vqmovnt.s32 %q0, %q2\n"
+        MUR_MVE_NARROW("%q2")
+        "vqmovnb.s32 %q1, %q1\n"
+        "vqadd.s16 %q0, %q0, %7\n"
+        "vqmovnt.s32 %q1, %q2\n"
+        "vqmovnb.s16 %q0, %q0\n"
+        "vdup.8 %q2, %8\n"
+        "vqadd.s16 %q1, %q1, %7\n"
+        "vqmovnt.s16 %q0, %q1\n"
+        "vdup.8 %q1, %9\n"
+        "vmax.s8 %q0, %q0, %q2\n"
+        "vmin.s8 %q0, %q0, %q1\n"
+        : "=&w"(y), "=&w"(b), "=&w"(c), "+w"(*weights), "+r"(*channel), "+r"(*w)
+        : "r"(inputs), "r"(zero), "r"(min), "r"(max), "w"(x[0]), "w"(x[1]), "w"(x[2]), "w"(x[3])
+        : "r0", "r2", "r4", "r6", "memory");
+    return y;
+}
+
+#undef MUR_MVE_NARROW
 /* clang-format on */
+
+/* A vector of each of four pixels, the first `inputs` of it, zeros behind. */
+static inline void mur_mve_load_pixels(const int8_t *from, int32_t step, int32_t pixels,
+                                       int32_t inputs, int8x16_t *x)
+{
+    const int8_t *b = from + (pixels > 1 ? step : 0), *c = b + (pixels > 2 ? step : 0);
+
+    __asm__ volatile("vctp.8 %8\n"
+                     "vpstttt\n"
+                     "vldrbt.8 %q0, [%4]\n"
+                     "vldrbt.8 %q1, [%5]\n"
+                     "vldrbt.8 %q2, [%6]\n"
+                     "vldrbt.8 %q3, [%7]\n"
+                     : "=&w"(x[0]), "=&w"(x[1]), "=&w"(x[2]), "=w"(x[3])
+                     : "r"(from), "r"(b), "r"(c), "r"(c + (pixels > 3 ? step : 0)), "r"(inputs)
+                     : "p0", "memory");
+}
+
+/* four channels of up to four pixels, whose outputs lie `at` bytes behind the first */
+static inline void mur_mve_store_four(int8_t *out, const uint32_t *at, int32_t pixels, int8x16_t y)
+{
+    uint32x4_t offsets;
+
+    __asm__ volatile("vctp.32 %2\n"
+                     "vldrw.u32 %q0, [%3]\n"
+                     "vpst\n"
+                     "vstrwt.32 %q4, [%1, %q0]\n"
+                     : "=&w"(offsets)
+                     : "r"(out), "r"(pixels), "r"(at), "w"(y)
+                     : "p0", "memory");
+}
+
+/* Outputs, with weights of `inputs` each, at most a vector, from w on, of `count` pixels whose
+ * inputs lie `step` apart from `from` on. */
+static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const int8_t *from,
+                                                 int32_t step, int32_t inputs,
+                                                 const mur_mve_channel *channels, const int8_t *w,
+                                                 int32_t outputs, int8_t *out, int32_t count)
+{
+    int32_t zero = layer->output.zero, min = layer->output.min, max = layer->output.max;
+    int32_t depth = layer->shape.out_c;
+    int32_t aligned = (((uintptr_t)out | (uintptr_t)depth) & 3) == 0;
+    uint32_t at[MUR_MVE_PIXELS] = { 0, (uint32_t)depth, 2u * (uint32_t)depth,
+                                    3u * (uint32_t)depth };
+
+    for (; count > 0; count -= MUR_MVE_PIXELS, from += MUR_MVE_PIXELS * step) {
+        const mur_mve_channel *channel = channels;
+        const int8_t *next = w;
+        int8x16_t weights = vldrbq_s8(w), x[MUR_MVE_PIXELS];
+        int32_t left = outputs, pixels = count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS;
+        int8_t *to = out;
+
+        mur_mve_load_pixels(from, step, pixels, inputs, x);
+        for (; left >= 4 && aligned; left -= 4, to += 4)
+            mur_mve_store_four(
+                to, at, pixels,
+                mur_mve_narrow_four(x, &weights, &channel, &next, inputs, zero, min, max));
+        for (; left > 0; left -= 4, to += 4)
+            mur_mve_store_some(
+                to, depth,
+                mur_mve_narrow_four(x, &weights, &channel, &next, inputs, zero, min, max), pixels,
+                left);
+        out += MUR_MVE_PIXELS * depth;
+    }
+}
 
 /* Sums of four channels, without their biases, over the blocks of one pixel at x. */
 static inline __attribute__((always_inline)) int32x4_t
@@ -229,6 +345,10 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
     uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)depth);
     mve_pred16_t some = vctp32q((uint32_t)pixels);
 
+    if (inputs <= MUR_MVE_BYTES) {
+        mur_mve_run_narrow(layer, tile, MUR_MVE_BYTES, inputs, channel, w, channels, out, pixels);
+        return;
+    }
     if (pixels <= 2) {
         for (; pixels > 0; pixels--, tile += MUR_MVE_BYTES, out += depth)
             mur_mve_run_pixel(layer, tile, inputs, channel, w, channels, out);
@@ -254,6 +374,24 @@ static inline void mur_mve_put_value(int8_t *x, int8_t value, int32_t count)
 {
     for (int32_t k = 0; k < count; k++)
         x[mur_mve_tile_at(k)] = value;
+}
+
+static inline void mur_mve_run_narrow(const mur_conv_s8 *layer, const int8_t *from, int32_t step,
+                                      int32_t inputs, const mur_mve_channel *channel,
+                                      const int8_t *w, int32_t outputs, int8_t *out, int32_t count)
+{
+    for (; count > 0; count--, from += step, out += layer->shape.out_c) {
+        int8_t x[MUR_MVE_BYTES]; /* which outputs may overwrite */
+
+        memcpy(x, from, (size_t)inputs);
+        for (int32_t c = 0; c < outputs; c++) {
+            int32_t sum = channel[c].bias;
+
+            for (int32_t k = 0; k < inputs; k++)
+                sum += x[k] * w[c * inputs + k];
+            out[c] = mur_requant(sum, channel[c].mul, channel[c].shift, &layer->output);
+        }
+    }
 }
 
 static inline void mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile, int32_t inputs,
