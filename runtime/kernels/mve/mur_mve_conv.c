@@ -22,11 +22,18 @@ enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before 
 /* rows of fewer bytes than a vector */
 static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t width, int32_t pitch)
 {
-    mve_pred16_t some = vctp8q((uint32_t)width);
     int8_t bytes[NARROW + MUR_MVE_BYTES], *to = bytes;
 
-    for (int32_t i = rows; i > 0; i--, in += pitch, to += width)
-        vstrbq_s8(to, vldrbq_z_s8(in, some));
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vpst\n"
+                     "vldrbt.8 q0, [%1]\n"
+                     "vstrb.8 q0, [%0]\n"
+                     "add %1, %1, %4\n"
+                     "add %0, %0, %3\n"
+                     "le lr, 1b\n"
+                     : "+l"(to), "+l"(in)
+                     : "r"(rows), "r"(width), "r"(pitch), "Up"(vctp8q((uint32_t)width))
+                     : "lr", "q0", "memory");
     mur_mve_put(x, 0, bytes, rows * width);
 }
 
@@ -43,20 +50,20 @@ static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t w
 
 /* row by row */
 static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
-                          int8_t *x)
+                          int32_t is_inside, int8_t *x)
 {
     const mur_conv_shape *s = &layer->shape;
-    int32_t rows = s->kernel_h, width = s->kernel_w * s->in_c;
+    int32_t rows = s->kernel_h, width = s->kernel_w * s->in_c, pitch = s->in_pitch;
 
-    if (top < 0 || top + rows > s->in_h || left < 0 || left + s->kernel_w > s->in_w) {
+    if (!is_inside) {
         gather_border(layer, in, top, left, x);
         return;
     }
-    in += top * s->in_pitch + left * s->in_c;
+    in += top * pitch + left * s->in_c;
     if (width < MUR_MVE_BYTES && rows * width <= NARROW)
-        put_rows(x, in, rows, width, s->in_pitch);
+        put_rows(x, in, rows, width, pitch);
     else
-        for (int32_t k = 0; k < rows * width; k += width, in += s->in_pitch)
+        for (int32_t k = 0; k < rows * width; k += width, in += pitch)
             mur_mve_put(x, k, in, width);
 }
 

@@ -420,25 +420,46 @@ static inline void mur_mve_end_tiles(const mur_conv_s8 *layer, int8_t *tile)
         mur_mve_fill(tile + group * bytes - MUR_MVE_BLOCK, 0, MUR_MVE_BLOCK);
 }
 
-/* the first `pixels` of a tile that all groups have */
-static inline void mur_mve_run_groups(const mur_conv_s8 *layer, const int8_t *tile, int8_t *out,
-                                      int32_t pixels)
-{
-    int32_t inputs = mur_mve_inputs(layer), padded = mur_mve_channels(layer);
-    int32_t groups = layer->shape.groups, count = layer->shape.out_c / groups;
-    const mur_mve_channel *channels = layer->packed;
-    const int8_t *w = (const int8_t *)(channels + groups * padded);
+/* what all tiles of a layer are multiplied by */
+typedef struct mur_mve_groups {
+    const mur_mve_channel *channels;
+    const int8_t *w;
+    int32_t groups, inputs, outputs; /* of a group */
+    int32_t tile_bytes, w_bytes, padded;
+} mur_mve_groups;
 
-    for (; groups > 0; groups--, channels += padded, w += padded * inputs, out += count) {
-        mur_mve_run_tile(layer, tile, inputs, channels, w, count, out, pixels);
-        tile += mur_mve_tile_bytes(inputs);
+static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer)
+{
+    mur_mve_groups all;
+
+    all.groups = layer->shape.groups;
+    all.inputs = mur_mve_inputs(layer);
+    all.outputs = layer->shape.out_c / all.groups;
+    all.padded = mur_mve_channels(layer);
+    all.tile_bytes = mur_mve_tile_bytes(all.inputs);
+    all.w_bytes = all.padded * all.inputs;
+    all.channels = layer->packed;
+    all.w = (const int8_t *)(all.channels + all.groups * all.padded);
+    return all;
+}
+
+/* the first `pixels` of a tile that all groups have */
+static inline void mur_mve_run_groups(const mur_conv_s8 *layer, const mur_mve_groups *all,
+                                      const int8_t *tile, int8_t *out, int32_t pixels)
+{
+    const mur_mve_channel *channels = all->channels;
+    const int8_t *w = all->w;
+
+    for (int32_t left = all->groups; left > 0; left--) {
+        mur_mve_run_tile(layer, tile, all->inputs, channels, w, all->outputs, out, pixels);
+        channels += all->padded, w += all->w_bytes, out += all->outputs, tile += all->tile_bytes;
     }
 }
 
-/* the inputs of the pixel whose window begins at (top, left), those of the first group from x on,
- * those of others whole tiles behind */
+/* the inputs of the pixel whose window begins at (top, left), and whether all of it is inside;
+ * those of the first group from x on, those of others whole tiles behind */
 typedef void (*mur_mve_gather)(const mur_conv_s8 *layer, const int8_t *in, int32_t top,
-                               int32_t left, int8_t *x);
+                               int32_t left, int32_t is_inside, int8_t *x);
 
 /* All pixels of a layer, in order; only where rows of outputs are not dense does a tile end with
  * its row. */
@@ -448,21 +469,27 @@ static inline __attribute__((always_inline)) void mur_mve_run_tiles(const mur_co
                                                                     mur_mve_gather gather)
 {
     const mur_conv_shape s = layer->shape;
-    int32_t pixels = 0;
-    int32_t gap = s.out_pitch - s.out_w * s.out_c, left = -s.pad_left, top = -s.pad_top;
+    const mur_mve_groups all = mur_mve_groups_of(layer);
+    int32_t lowest = s.in_h - (s.kernel_h - 1) * s.dilation_h - 1; /* window that is inside */
+    int32_t rightmost = s.in_w - (s.kernel_w - 1) * s.dilation_w - 1;
+    int32_t gap = s.out_pitch - s.out_w * s.out_c, left, top = -s.pad_top, pixels = 0;
     int8_t *to = scratch;
 
-    for (int32_t y = s.out_h; y > 0; y--, top += s.stride_h, left = -s.pad_left, out += gap)
+    for (int32_t y = s.out_h; y > 0; y--, top += s.stride_h, out += gap) {
+        int32_t last = top >= 0 && top <= lowest ? rightmost : -1;
+
+        left = -s.pad_left;
         for (int32_t x = s.out_w; x > 0; x--, left += s.stride_w) {
-            gather(layer, in, top, left, to);
+            gather(layer, in, top, left, left >= 0 && left <= last, to);
             to += MUR_MVE_BYTES;
             if (++pixels < MUR_MVE_PIXELS && (x > 1 || (gap == 0 && y > 1)))
                 continue;
-            mur_mve_run_groups(layer, scratch, out, pixels);
+            mur_mve_run_groups(layer, &all, scratch, out, pixels);
             out += pixels * s.out_c;
             pixels = 0;
             to = scratch;
         }
+    }
 }
 
 #endif
