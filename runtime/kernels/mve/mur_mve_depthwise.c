@@ -18,18 +18,47 @@ typedef struct depthwise_job {
     const struct depthwise_four *fours,
         *rest;                   /* if windows are short: of rows together, and last */
     uint16_t at[MUR_MVE_PLANES]; /* where their planes begin */
+    uint8_t tap[MUR_MVE_BYTES];  /* of each byte of a spread channel, and which are: bits */
+    uint32_t is_tap;
     const mur_mve_channel *channel;
     const int8_t *w;
 } depthwise_job;
 
 #if MUR_HAVE_MVE
 
-/* `count` pixels, `step` apart, to byte 0 of the columns from x on */
-static inline __attribute__((always_inline)) void
-put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, int32_t step, int32_t count)
+/* what rows are put by */
+typedef struct depthwise_put {
+    uint16x8_t places; /* of all channels */
+    int16x8_t zeros;
+    int32_t rows;
+} depthwise_put;
+
+static inline depthwise_put put_of(const depthwise_job *job)
 {
-    if (count > 0)
-        __asm__ volatile("dls lr, %5\n"
+    depthwise_put by = { vldrhq_u16(job->at), vdupq_n_s16(job->layer->in_zero), job->line.rows };
+
+    return by;
+}
+
+/* `count` pixels, `step` apart, to byte 0 of the columns from x on */
+static inline __attribute__((always_inline)) void put_pixels(const depthwise_put *by,
+                                                             int32_t inputs, int8_t *x,
+                                                             const int8_t *from, int32_t step,
+                                                             int32_t count)
+{
+    if (count > 0 && inputs == MUR_MVE_PLANES)
+        __asm__ volatile("dls lr, %4\n"
+                         "1: vldrb.u16 q0, [%1]\n"
+                         "add %1, %1, %2\n"
+                         "vstrb.16 q0, [%0, %q5]\n"
+                         "add %0, %0, %3\n"
+                         "le lr, 1b\n"
+                         : "+r"(x), "+l"(from)
+                         : "r"(step), "r"(by->rows), "r"(count), "w"(by->places)
+                         : "lr", "q0", "memory");
+    else if (count > 0)
+        __asm__ volatile("vctp.16 %4\n"
+                         "dls lr, %5\n"
                          "1: vpstt\n"
                          "vldrbt.u16 q0, [%1]\n"
                          "vstrbt.16 q0, [%0, %q6]\n"
@@ -37,107 +66,123 @@ put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, int32_t step
                          "add %0, %0, %3\n"
                          "le lr, 1b\n"
                          : "+r"(x), "+l"(from)
-                         : "r"(step), "r"(job->line.rows), "Up"(vctp16q((uint32_t)job->inputs)),
-                           "r"(count), "w"(vldrhq_u16(job->at))
-                         : "lr", "q0", "memory");
+                         : "r"(step), "r"(by->rows), "r"(inputs), "r"(count), "w"(by->places)
+                         : "lr", "q0", "p0", "memory");
 }
 
 /* as many of in_zero */
-static inline __attribute__((always_inline)) void put_zeros(const depthwise_job *job, int8_t *x,
-                                                            int32_t count)
+static inline __attribute__((always_inline)) void put_zeros(const depthwise_put *by, int32_t inputs,
+                                                            int8_t *x, int32_t count)
 {
-    if (count > 0)
-        __asm__ volatile("dls lr, %3\n"
+    if (count > 0 && inputs == MUR_MVE_PLANES)
+        __asm__ volatile("dls lr, %2\n"
+                         "1: vstrb.16 %q4, [%0, %q3]\n"
+                         "add %0, %0, %1\n"
+                         "le lr, 1b\n"
+                         : "+r"(x)
+                         : "r"(by->rows), "r"(count), "w"(by->places), "w"(by->zeros)
+                         : "lr", "memory");
+    else if (count > 0)
+        __asm__ volatile("vctp.16 %2\n"
+                         "dls lr, %3\n"
                          "1: vpst\n"
                          "vstrbt.16 %q5, [%0, %q4]\n"
                          "add %0, %0, %1\n"
                          "le lr, 1b\n"
                          : "+r"(x)
-                         : "r"(job->line.rows), "Up"(vctp16q((uint32_t)job->inputs)), "r"(count),
-                           "w"(vldrhq_u16(job->at)), "w"(vdupq_n_s16(job->layer->in_zero))
-                         : "lr", "memory");
+                         : "r"(by->rows), "r"(inputs), "r"(count), "w"(by->places), "w"(by->zeros)
+                         : "lr", "p0", "memory");
 }
-
-/* what asm reads and, of pointers, writes, by these offsets */
-typedef struct depthwise_block {
-    const int8_t *x, *w; /* of the first channel */
-    int32_t steps[3];    /* from window to window */
-    int32_t next;        /* from the fourth window to the next channel's first */
-    const mur_mve_channel *channel;
-    int32_t zero, min, max;
-} depthwise_block;
-
-/* clang-format off */
-/* A channel's outputs of four windows, before zero point and clamp, to vector a; goes on to the
- * next channel. */
-#define DEPTHWISE_CHANNEL(a) \
-    "vldrb.8 q0, [lr], #16\n" \
-    "vldrb.8 q1, [r12]\n" \
-    "add r12, r12, r8\n" \
-    "vmladav.s8 r0, q0, q1\n" \
-    "vldrb.8 q2, [r12]\n" \
-    "add r12, r12, r9\n" \
-    "vmladav.s8 r2, q0, q2\n" \
-    "vldrb.8 q1, [r12]\n" \
-    "add r12, r12, r10\n" \
-    "vmladav.s8 r4, q0, q1\n" \
-    "vldrb.8 q2, [r12]\n" \
-    "add r12, r12, r11\n" \
-    "vmladav.s8 r6, q0, q2\n" \
-    "vmov " a "[2], " a "[0], r0, r4\n" \
-    "vmov " a "[3], " a "[1], r2, r6\n" \
-    "ldm r5!, {r0, r2, r4}\n" \
-    "vadd.i32 " a ", " a ", r0\n" \
-    "lsr r6, r4, #31\n" \
-    "vqrdmulh.s32 " a ", " a ", r2\n" \
-    "vqdmlah.s32 " a ", " a ", r6\n" \
-    "vrshl.s32 " a ", r4\n"
-
-/* Outputs [4 pixels][4 channels] of windows of a vector each; goes on to the next four channels. */
-static inline __attribute__((always_inline)) int8x16_t run_block(depthwise_block *block)
-{
-    int8x16_t y, b;
-
-    __asm__ volatile(
-        "ldrd r12, lr, [%2]\n"
-        "ldrd r8, r9, [%2, #8]\n"
-        "ldrd r10, r11, [%2, #16]\n"
-        "ldr r5, [%2, #24]\n"
-        DEPTHWISE_CHANNEL("%q0")
-        DEPTHWISE_CHANNEL("%q1")
-        DEPTHWISE_CHANNEL("q3")
-        "vqmovnb.s32 %q0, %q0\n"
-        "vqmovnt.s32 %q0, q3\n"
-        DEPTHWISE_CHANNEL("q3")
-        "vqmovnb.s32 %q1, %q1\n"
-        "strd r12, lr, [%2]\n"
-        "str r5, [%2, #24]\n"
-        "ldrd r0, r2, [%2, #28]\n"
-        "ldr r4, [%2, #36]\n"
-        "vqmovnt.s32 %q1, q3\n"
-        "vdup.8 q2, r2\n"
-        "vqadd.s16 %q0, %q0, r0\n"
-        "vdup.8 q3, r4\n"
-        "vqadd.s16 %q1, %q1, r0\n"
-        "vqmovnb.s16 %q0, %q0\n"
-        "vqmovnt.s16 %q0, %q1\n"
-        "vmax.s8 %q0, %q0, q2\n"
-        "vmin.s8 %q0, %q0, q3\n"
-        : "=&w"(y), "=&w"(b)
-        : "r"(block)
-        : "r0", "r2", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2",
-          "q3", "memory");
-    return y;
-}
-
-#undef DEPTHWISE_CHANNEL
-/* clang-format on */
 
 /* where four windows lie in a plane, and their outputs */
 typedef struct depthwise_four {
     int32_t x, steps[3], next;
     uint32_t at[4];
 } depthwise_four;
+
+/* clang-format off */
+/* Sums of a channel's four windows; of the first two and of the weights the vectors are loaded. */
+#define DEPTHWISE_SUMS \
+    "vmladav.s8 r0, q0, q1\n" \
+    "vldrb.8 q1, [%2]\n" \
+    "vmladav.s8 r2, q0, q2\n" \
+    "add %2, %2, %7\n" \
+    "vldrb.8 q2, [%2]\n" \
+    "vmladav.s8 r4, q0, q1\n" \
+    "add %2, %2, %8\n" \
+    "vmladav.s8 r6, q0, q2\n"
+
+/* Scales them to vector a, before zero point and clamp, and loads the next channel's. */
+#define DEPTHWISE_SCALE(a) \
+    "vldrb.8 q0, [%3], #16\n" \
+    "vmov " a "[2], " a "[0], r0, r4\n" \
+    "vmov " a "[3], " a "[1], r2, r6\n" \
+    "vldrb.8 q1, [%2]\n" \
+    "ldm %4!, {r0, r2, r4}\n" \
+    "vadd.i32 " a ", " a ", r0\n" \
+    "lsr r6, r4, #31\n" \
+    "add %2, %2, %5\n" \
+    "vqrdmulh.s32 " a ", " a ", r2\n" \
+    "vldrb.8 q2, [%2]\n" \
+    "vqdmlah.s32 " a ", " a ", r6\n" \
+    "add %2, %2, %6\n" \
+    "vrshl.s32 " a ", r4\n"
+
+/* Outputs [4 pixels][4 channels] of windows of a vector each, whose first lies at *x, weights at
+ * *w; goes on to the next four channels. */
+static inline __attribute__((always_inline)) int8x16_t
+run_block(const depthwise_four *four, const int8_t **x, const int8_t **w,
+          const mur_mve_channel **channel, const mur_output_s8 *to)
+{
+    const int8_t *zero_min_max = &to->zero;
+    int8x16_t y, b;
+
+    __asm__ volatile(
+        "vldrb.8 q0, [%3], #16\n"
+        "vldrb.8 q1, [%2]\n"
+        "add %2, %2, %5\n"
+        "vldrb.8 q2, [%2]\n"
+        "add %2, %2, %6\n"
+        DEPTHWISE_SUMS
+        DEPTHWISE_SCALE("%q0")
+        DEPTHWISE_SUMS
+        DEPTHWISE_SCALE("%q1")
+        DEPTHWISE_SUMS
+        DEPTHWISE_SCALE("q3")
+        "vqmovnb.s32 %q0, %q0\n"
+        "vqmovnt.s32 %q0, q3\n"
+        DEPTHWISE_SUMS
+        "vmov q3[2], q3[0], r0, r4\n"
+        "vmov q3[3], q3[1], r2, r6\n"
+        "ldm %4!, {r0, r2, r4}\n"
+        "vadd.i32 q3, q3, r0\n"
+        "lsr r6, r4, #31\n"
+        "vqrdmulh.s32 q3, q3, r2\n"
+        "ldrsb r0, [%9]\n"
+        "vqdmlah.s32 q3, q3, r6\n"
+        "ldrsb r2, [%9, #1]\n"
+        "vrshl.s32 q3, r4\n"
+        "ldrsb r6, [%9, #2]\n"
+        "vqmovnb.s32 %q1, %q1\n"
+        "vqadd.s16 %q0, %q0, r0\n"
+        "vqmovnt.s32 %q1, q3\n"
+        "vqmovnb.s16 %q0, %q0\n"
+        "vdup.8 q2, r2\n"
+        "vqadd.s16 %q1, %q1, r0\n"
+        "vdup.8 q3, r6\n"
+        "vqmovnt.s16 %q0, %q1\n"
+        "vmax.s8 %q0, %q0, q2\n"
+        "vmin.s8 %q0, %q0, q3\n"
+        : "=&w"(y), "=&w"(b), "+r"(*x), "+r"(*w), "+r"(*channel)
+        : "r"(four->steps[0]), "r"(four->steps[1]), "r"(four->steps[2]), "r"(four->next),
+          "r"(zero_min_max)
+        : "r0", "r2", "r4", "r6", "q0", "q1", "q2", "q3", "memory");
+    return y;
+}
+
+#undef DEPTHWISE_SUMS
+#undef DEPTHWISE_SCALE
+/* clang-format on */
 
 enum { FOURS = MUR_MVE_TOGETHER / 4 };
 
@@ -166,18 +211,22 @@ static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *
     } while (rows > 1 && start < outputs);
 }
 
-static inline void store_block(int8_t *out, uint32x4_t at, int8x16_t y, int32_t aligned)
+/* four channels of four pixels, anywhere */
+static __attribute__((noinline)) void store_bytes(int8_t *out, uint32x4_t at, int32x4_t x)
 {
-    int32x4_t x = vreinterpretq_s32_s8(y);
+    for (int32_t i = 0; i < 4; i++, x = vshrq_n_s32(x, 8))
+        vstrbq_scatter_offset_s32(out + i, at, x);
+}
 
-    if (aligned) {
-        vstrwq_scatter_offset_s32((int32_t *)(void *)out, at, x);
-        return;
-    }
-    vstrbq_scatter_offset_s32(out, at, x);
-    vstrbq_scatter_offset_s32(out + 1, at, vshrq_n_s32(x, 8));
-    vstrbq_scatter_offset_s32(out + 2, at, vshrq_n_s32(x, 16));
-    vstrbq_scatter_offset_s32(out + 3, at, vshrq_n_s32(x, 24));
+static inline void store_block(int8_t *out, const depthwise_four *four, int8x16_t y,
+                               int32_t aligned)
+{
+    uint32x4_t at = vldrwq_u32(four->at);
+
+    if (aligned)
+        vstrwq_scatter_offset_s32((int32_t *)(void *)out, at, vreinterpretq_s32_s8(y));
+    else
+        store_bytes(out, at, vreinterpretq_s32_s8(y));
 }
 
 /* Channels by fours of `rows` rows of short windows, whose first begins with row `top`; returns how
@@ -187,27 +236,19 @@ static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const dept
 {
     const mur_mve_line *line = &job->line;
     const mur_output_s8 *to = &job->layer->output;
-    int32_t outputs = rows * line->out_w, channels = job->channels;
+    int32_t outputs = rows * line->out_w, channels = job->channels & ~3;
     int32_t odd = outputs > 4 && outputs % 4 > 0 ? outputs % 4 : 4;
     int32_t aligned =
         (((uint32_t)line->out_row | (uint32_t)line->out_step | (uintptr_t)out) & 3) == 0;
-    depthwise_block block = { NULL, NULL, { 0 }, 0, NULL, to->zero, to->min, to->max };
     const int8_t *x = job->planes + top - job->first;
 
-    if (channels < 4)
-        return 0;
-    for (int32_t left = (outputs + 3) / 4; left > 0; left--) {
-        uint32x4_t at = vldrwq_u32(four->at);
+    for (int32_t left = channels > 0 ? outputs : 0; left > 0; left -= 4) {
+        const int8_t *from = x + four->x, *w = job->spread;
+        const mur_mve_channel *channel = job->channel;
+        int8_t *end = out + channels;
 
-        block.x = x + four->x;
-        block.w = job->spread;
-        block.steps[0] = four->steps[0];
-        block.steps[1] = four->steps[1];
-        block.steps[2] = four->steps[2];
-        block.next = four->next;
-        block.channel = job->channel;
-        for (int32_t c = 0; c + 4 <= channels; c += 4)
-            store_block(out + c, at, run_block(&block), aligned);
+        for (int8_t *y = out; y != end; y += 4)
+            store_block(y, four, run_block(four, &from, &w, &channel, to), aligned);
         if (rows > 1) {
             four++;
         } else {
@@ -216,27 +257,36 @@ static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const dept
             odd = 4;
         }
     }
-    return channels & ~3;
+    return channels;
 }
 
-/* the group's weights, to column by column of the planes' rows */
-static void spread_weights(const depthwise_job *job)
+/* how weights are spread, column by column of the planes' rows */
+static void place_taps(depthwise_job *job)
 {
     const mur_mve_line *line = &job->line;
-    int32_t taps = line->kernel_h * line->kernel_w;
-    uint8_t at[MUR_MVE_BYTES];
-    uint32_t some = 0;
 
-    for (int32_t i = 0; i < MUR_MVE_BYTES; i++) {
-        int32_t column = i / line->rows, row = i - column * line->rows;
+    job->is_tap = 0;
+    for (int32_t i = 0, column = 0, row = 0; i < MUR_MVE_BYTES; i++) {
         int32_t is_tap = row < line->kernel_h && column < line->kernel_w;
 
-        at[i] = (uint8_t)(is_tap ? column * line->kernel_h + row : 0);
-        some |= (uint32_t)is_tap << i;
+        job->tap[i] = (uint8_t)(is_tap ? column * line->kernel_h + row : 0);
+        job->is_tap |= (uint32_t)is_tap << i;
+        if (++row == line->rows)
+            row = 0, column++;
     }
-    for (int32_t c = 0; c < job->channels; c++)
-        vstrbq_s8(job->spread + c * MUR_MVE_BYTES,
-                  vldrbq_gather_offset_z_s8(job->w + c * taps, vldrbq_u8(at), (mve_pred16_t)some));
+}
+
+/* the group's weights */
+static void spread_weights(const depthwise_job *job)
+{
+    const int32_t taps = job->line.kernel_h * job->line.kernel_w;
+    const mve_pred16_t some = (mve_pred16_t)job->is_tap;
+    const uint8x16_t at = vldrbq_u8(job->tap);
+    const int8_t *w = job->w;
+    int8_t *to = job->spread;
+
+    for (int32_t c = job->channels; c > 0; c--, w += taps, to += MUR_MVE_BYTES)
+        vstrbq_s8(to, vldrbq_gather_offset_z_s8(w, at, some));
 }
 
 /* a row of one channel */
@@ -330,21 +380,15 @@ static void run_row(const depthwise_row *row, int8_t *out, int32_t step)
         run_long(row, out, step);
 }
 
-/* `rows` rows of windows, of which the first begins with row `top`, of all channels */
-static void run_channels(const depthwise_job *job, const depthwise_four *four, int32_t rows,
-                         int32_t top, int8_t *out)
+/* the row of windows that begins with row `top`, of channels from c on */
+static __attribute__((noinline)) void run_channels(const depthwise_job *job, int32_t c, int32_t top,
+                                                   int8_t *out)
 {
     const mur_mve_line *line = &job->line;
     int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->rows;
     int32_t odd = line->out_w > 4 && line->out_w % 4 > 0 ? line->out_w % 4 : 4;
-    int32_t c = 0;
     depthwise_row row;
 
-    if (line->is_short) {
-        c = run_blocks(job, four, rows, top, out);
-        if (c == job->channels)
-            return;
-    }
     row.to = &job->layer->output;
     row.at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->out_step);
     row.some = vctp32q((uint32_t)line->out_w);
@@ -363,37 +407,30 @@ static void run_channels(const depthwise_job *job, const depthwise_four *four, i
 
 #else
 
-static void put_pixels(const depthwise_job *job, int8_t *x, const int8_t *from, int32_t step,
-                       int32_t count)
+typedef struct depthwise_put {
+    const depthwise_job *job;
+} depthwise_put;
+
+static depthwise_put put_of(const depthwise_job *job)
 {
-    for (int32_t i = 0; i < count; i++)
-        for (int32_t c = 0; c < job->inputs; c++)
-            x[job->at[c] + i * job->line.rows] = from[i * step + c];
+    depthwise_put by = { job };
+
+    return by;
 }
 
-static void put_zeros(const depthwise_job *job, int8_t *x, int32_t count)
+static void put_pixels(const depthwise_put *by, int32_t inputs, int8_t *x, const int8_t *from,
+                       int32_t step, int32_t count)
 {
-    for (int32_t i = 0; i < count; i++)
-        for (int32_t c = 0; c < job->inputs; c++)
-            x[job->at[c] + i * job->line.rows] = job->layer->in_zero;
+    for (int32_t i = 0; i < count; i++, x += by->job->line.rows)
+        for (int32_t c = 0; c < inputs; c++)
+            x[by->job->at[c]] = from[i * step + c];
 }
 
-static void run_row(const depthwise_job *job, int32_t top, int8_t *out)
+static void put_zeros(const depthwise_put *by, int32_t inputs, int8_t *x, int32_t count)
 {
-    const mur_mve_line *line = &job->line;
-    int32_t rows = line->kernel_h, taps = rows * line->kernel_w;
-
-    for (int32_t c = 0; c < job->channels; c++)
-        for (int32_t i = 0; i < line->out_w; i++) {
-            const int8_t *x = job->planes + c / line->multiplier * line->plane + top - job->first +
-                              i * line->stride * line->rows;
-            int32_t sum = job->channel[c].bias;
-
-            for (int32_t k = 0; k < taps; k++)
-                sum += x[k / rows * line->rows + k % rows] * job->w[c * taps + k];
-            out[i * line->out_step + c] =
-                mur_requant(sum, job->channel[c].mul, job->channel[c].shift, &job->layer->output);
-        }
+    for (int32_t i = 0; i < count; i++, x += by->job->line.rows)
+        for (int32_t c = 0; c < inputs; c++)
+            x[by->job->at[c]] = by->job->layer->in_zero;
 }
 
 typedef struct depthwise_four {
@@ -407,36 +444,74 @@ static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *
     (void)line, (void)rows, (void)four;
 }
 
+static void place_taps(const depthwise_job *job)
+{
+    (void)job;
+}
+
 static void spread_weights(const depthwise_job *job)
 {
     (void)job;
 }
 
-static void run_channels(const depthwise_job *job, const depthwise_four *four, int32_t rows,
-                         int32_t top, int8_t *out)
+static int32_t run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows,
+                          int32_t top, int8_t *out)
 {
-    (void)four;
-    for (int32_t i = 0; i < rows; i++)
-        run_row(job, top + i * job->line.stride_h, out + i * job->line.out_row);
+    (void)job, (void)four, (void)rows, (void)top, (void)out;
+    return 0;
+}
+
+static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_t *out)
+{
+    const mur_mve_line *line = &job->line;
+    int32_t rows = line->kernel_h, taps = rows * line->kernel_w;
+
+    for (; c < job->channels; c++)
+        for (int32_t i = 0; i < line->out_w; i++) {
+            const int8_t *x = job->planes + c / line->multiplier * line->plane + top - job->first +
+                              i * line->stride * line->rows;
+            int32_t sum = job->channel[c].bias;
+
+            for (int32_t k = 0; k < taps; k++)
+                sum += x[k / rows * line->rows + k % rows] * job->w[c * taps + k];
+            out[i * line->out_step + c] =
+                mur_requant(sum, job->channel[c].mul, job->channel[c].shift, &job->layer->output);
+        }
 }
 
 #endif
 
-/* row n of the input, with its borders */
-static MUR_MVE_OPTIMIZED void put_row(const depthwise_job *job, const int8_t *in, int32_t n)
+/* rows n.. of the input, with their borders */
+static inline __attribute__((always_inline)) void put_rows_by(const depthwise_job *job,
+                                                              const depthwise_put *by,
+                                                              int32_t inputs, const int8_t *in,
+                                                              int32_t n, int32_t end)
 {
     const mur_mve_line *line = &job->line;
-    int32_t before = line->pad_left;
-    int32_t inside = mur_clamp(line->in_w, 0, line->width - before);
-    int8_t *x = job->planes + n - job->first;
+    int32_t width = line->width, pad = line->pad_left, in_h = line->in_h, row = line->in_row;
+    int32_t inside = mur_clamp(line->in_w, 0, width - pad), step = line->in_step;
+    int32_t before = pad * line->rows, after = before + inside * line->rows;
 
-    if (n < 0 || n >= line->in_h)
-        before = line->width, inside = 0;
-    put_zeros(job, x, before);
-    x += before * line->rows;
-    if (inside > 0)
-        put_pixels(job, x, in + n * line->in_row, line->in_step, inside);
-    put_zeros(job, x + inside * line->rows, line->width - before - inside);
+    for (int8_t *x = job->planes + n - job->first; n < end; n++, x++) {
+        if (n < 0 || n >= in_h) {
+            put_zeros(by, inputs, x, width);
+            continue;
+        }
+        put_zeros(by, inputs, x, pad);
+        put_pixels(by, inputs, x + before, in + n * row, step, inside);
+        put_zeros(by, inputs, x + after, width - pad - inside);
+    }
+}
+
+static MUR_MVE_OPTIMIZED void put_rows(const depthwise_job *job, const int8_t *in, int32_t n,
+                                       int32_t end)
+{
+    const depthwise_put by = put_of(job);
+
+    if (job->inputs == MUR_MVE_PLANES)
+        put_rows_by(job, &by, MUR_MVE_PLANES, in, n, end);
+    else
+        put_rows_by(job, &by, job->inputs, in, n, end);
 }
 
 /* rows from `top` on come first in the planes */
@@ -448,6 +523,17 @@ static void move_planes(depthwise_job *job, int32_t top)
         mur_mve_move_down(plane, plane + top - job->first, job->line.width * job->line.rows);
     }
     job->first = top;
+}
+
+/* `rows` rows of windows, of which the first begins with row `top`, of all channels */
+static void run_windows(const depthwise_job *job, const depthwise_four *four, int32_t rows,
+                        int32_t top, int8_t *out)
+{
+    const mur_mve_line *line = &job->line;
+    int32_t c = line->is_short ? run_blocks(job, four, rows, top, out) : 0;
+
+    for (; rows > 0 && c < job->channels; rows--, top += line->stride_h, out += line->out_row)
+        run_channels(job, c, top, out);
 }
 
 static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
@@ -463,12 +549,12 @@ static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
 
         if (top - job->first > MUR_MVE_SLACK)
             move_planes(job, top);
-        for (copied = copied < top ? top : copied; copied < last; copied++)
-            put_row(job, in, copied);
+        put_rows(job, in, copied < top ? top : copied, last);
+        copied = last;
         if (rows <= left)
-            run_channels(job, job->fours, rows, top, out);
+            run_windows(job, job->fours, rows, top, out);
         else
-            run_channels(job, job->rest, left, top, out);
+            run_windows(job, job->rest, left, top, out);
     }
 }
 
@@ -489,6 +575,7 @@ void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
     job.fours = fours[0];
     job.rest = fours[1];
     if (job.line.is_short) {
+        place_taps(&job);
         place_fours(&job.line, job.line.together, fours[0]);
         place_fours(&job.line, 1 + (job.line.out_h - 1) % job.line.together, fours[1]);
     }
