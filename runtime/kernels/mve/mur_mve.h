@@ -162,18 +162,6 @@ static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_chan
                         channel->shift);
 }
 
-/* bytes [4 pixels][4 channels] of up to four pixels, `depth` apart, and up to four channels */
-static inline void mur_mve_store_some(int8_t *out, int32_t depth, int8x16_t y, int32_t pixels,
-                                      int32_t channels)
-{
-    mve_pred16_t some = vctp32q((uint32_t)channels);
-    int8_t bytes[MUR_MVE_BYTES];
-
-    vstrbq_s8(bytes, y);
-    for (int32_t p = 0; p < pixels; p++, out += depth)
-        vstrbq_p_s32(out, vldrbq_s32(bytes + 4 * p), some);
-}
-
 #else
 
 #include <string.h>

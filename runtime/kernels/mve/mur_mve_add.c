@@ -49,15 +49,14 @@ static inline int32x4_t scale(int32x4_t x, const side_scale *by)
 }
 
 /* as many as b has */
-static inline __attribute__((always_inline)) void
-add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out, int32_t subtract)
+static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
     int32x4_t unit = vdupq_n_s32(1 << layer->left_shift);
     side_scale a_side = side_of(layer->a_zero, layer->left_shift, layer->a_mul, layer->a_shift);
     side_scale b_side = side_of(layer->b_zero, layer->left_shift, layer->b_mul, layer->b_shift);
     side_scale sum = side_of(0, 0, layer->mul, layer->shift);
-    int32_t zero = layer->zero;
+    int32_t zero = layer->zero, sign = layer->subtract ? -1 : 1;
 
     for (int32_t left = layer->b_count; left > 0; left -= 4) {
         int32x4_t x, y;
@@ -65,7 +64,7 @@ add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out, int3
         load_two(&a, &b, left, &x, &y);
         x = scale(vmlasq_n_s32(x, unit, a_side.offset), &a_side);
         y = scale(vmlasq_n_s32(y, unit, b_side.offset), &b_side);
-        x = scale(subtract ? vsubq_s32(x, y) : vaddq_s32(x, y), &sum);
+        x = scale(vmlaq_n_s32(x, y, sign), &sum);
         store_some(&out, left, vminq_s32(vmaxq_s32(vaddq_n_s32(x, zero), min), max));
     }
 }
@@ -90,10 +89,7 @@ static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, 
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     for (int32_t i = 0; i < layer->count; i += layer->b_count)
-        if (layer->subtract)
-            add(layer, a + i, b, out + i, 1);
-        else
-            add(layer, a + i, b, out + i, 0);
+        add(layer, a + i, b, out + i);
 }
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)

@@ -155,14 +155,14 @@ static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_
 #undef MUR_MVE_BLOCK_SUMS
 
 /* Of a channel whose weights are in %q3: its sums with the four pixels, scaled as by MUR_MVE_PAIR,
- * to vector a; loads the next channel's weights. */
-#define MUR_MVE_NARROW(a) \
+ * to vector a; `load`s the next channel's weights. */
+#define MUR_MVE_NARROW(a, load) \
     "vmladav.s8 r0, %q10, %q3\n" \
     "vmladav.s8 r2, %q11, %q3\n" \
     "add %5, %5, %6\n" \
     "vmladav.s8 r4, %q12, %q3\n" \
     "vmladav.s8 r6, %q13, %q3\n" \
-    "vldrb.8 %q3, [%5]\n" \
+    load \
     "vmov " a "[2], " a "[0], r0, r4\n" \
     "vmov " a "[3], " a "[1], r2, r6\n" \
     "ldm %4!, {r0, r2, r4}\n" \
@@ -172,21 +172,21 @@ static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_
     "vqdmlah.s32 " a ", " a ", r6\n" \
     "vrshl.s32 " a ", r4\n"
 
-/* Outputs [4 pixels][4 channels] of the next four channels, of pixels of one vector each; weights:
- * those of the first. */
+/* Outputs [4 pixels][4 channels] of the next four channels, of pixels of one vector each. */
 static inline __attribute__((always_inline)) int8x16_t
-mur_mve_narrow_four(const int8x16_t *x, int8x16_t *weights, const mur_mve_channel **channel,
-                    const int8_t **w, int32_t inputs, int32_t zero, int32_t min, int32_t max)
+mur_mve_narrow_four(const int8x16_t *x, const mur_mve_channel **channel, const int8_t **w,
+                    int32_t inputs, int32_t zero, int32_t min, int32_t max)
 {
-    int8x16_t y, b, c;
+    int8x16_t y, b, c, weights;
 
     __asm__ volatile(
-        MUR_MVE_NARROW("%q0")
-        MUR_MVE_NARROW("%q1")
-        MUR_MVE_NARROW("%q2")
+        "vldrb.8 %q3, [%5]\n"
+        MUR_MVE_NARROW("%q0", "vldrb.8 %q3, [%5]\n")
+        MUR_MVE_NARROW("%q1", "vldrb.8 %q3, [%5]\n")
+        MUR_MVE_NARROW("%q2", "vldrb.8 %q3, [%5]\n")
         "vqmovnb.s32 %q0, %q0\n"
         "vqmovnt.s32 %q0, %q2\n"
-        MUR_MVE_NARROW("%q2")
+        MUR_MVE_NARROW("%q2", "")
         "vqmovnb.s32 %q1, %q1\n"
         "vqadd.s16 %q0, %q0, %7\n"
         "vqmovnt.s32 %q1, %q2\n"
@@ -197,7 +197,7 @@ mur_mve_narrow_four(const int8x16_t *x, int8x16_t *weights, const mur_mve_channe
         "vdup.8 %q1, %9\n"
         "vmax.s8 %q0, %q0, %q2\n"
         "vmin.s8 %q0, %q0, %q1\n"
-        : "=&w"(y), "=&w"(b), "=&w"(c), "+w"(*weights), "+r"(*channel), "+r"(*w)
+        : "=&w"(y), "=&w"(b), "=&w"(c), "=&w"(weights), "+r"(*channel), "+r"(*w)
         : "r"(inputs), "r"(zero), "r"(min), "r"(max), "w"(x[0]), "w"(x[1]), "w"(x[2]), "w"(x[3])
         : "r0", "r2", "r4", "r6", "memory");
     return y;
@@ -223,18 +223,48 @@ static inline void mur_mve_load_pixels(const int8_t *from, int32_t step, int32_t
                      : "p0", "memory");
 }
 
-/* four channels of up to four pixels, whose outputs lie `at` bytes behind the first */
-static inline void mur_mve_store_four(int8_t *out, const uint32_t *at, int32_t pixels, int8x16_t y)
-{
-    uint32x4_t offsets;
+/* where four pixels' outputs go */
+typedef struct mur_mve_places {
+    uint32_t at[MUR_MVE_PIXELS]; /* bytes behind the first */
+    int32_t depth, pixels;       /* bytes from one to the next; up to four */
+    int32_t words;               /* whether all are words of four channels */
+    int32_t whole;               /* and all four pixels are there */
+} mur_mve_places;
 
-    __asm__ volatile("vctp.32 %2\n"
-                     "vldrw.u32 %q0, [%3]\n"
-                     "vpst\n"
-                     "vstrwt.32 %q4, [%1, %q0]\n"
-                     : "=&w"(offsets)
-                     : "r"(out), "r"(pixels), "r"(at), "w"(y)
-                     : "p0", "memory");
+static inline void mur_mve_set_places(mur_mve_places *to, const int8_t *out, int32_t depth,
+                                      int32_t channels)
+{
+    to->depth = depth;
+    vstrwq_u32(to->at, vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)depth));
+    to->words = (((uintptr_t)out | (uintptr_t)depth | (uintptr_t)channels) & 3) == 0;
+}
+
+static inline void mur_mve_set_pixels(mur_mve_places *to, int32_t pixels)
+{
+    to->pixels = pixels;
+    to->whole = to->words && pixels == MUR_MVE_PIXELS;
+}
+
+/* bytes [4 pixels][4 channels], of which up to four channels are there */
+static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *to, int8_t *out,
+                                                         int8x16_t y, int32_t channels)
+{
+    mve_pred16_t some = vctp32q((uint32_t)channels);
+    int8_t bytes[MUR_MVE_BYTES];
+
+    vstrbq_s8(bytes, y);
+    for (int32_t p = 0; p < to->pixels; p++, out += to->depth)
+        vstrbq_p_s32(out, vldrbq_s32(bytes + 4 * p), some);
+}
+
+static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y,
+                                 int32_t channels)
+{
+    if (to->whole)
+        vstrwq_scatter_offset_s32((int32_t *)(void *)out, vldrwq_u32(to->at),
+                                  vreinterpretq_s32_s8(y));
+    else
+        mur_mve_store_some(to, out, y, channels);
 }
 
 /* Outputs, with weights of `inputs` each, at most a vector, from w on, of `count` pixels whose
@@ -246,27 +276,20 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const
 {
     int32_t zero = layer->output.zero, min = layer->output.min, max = layer->output.max;
     int32_t depth = layer->shape.out_c;
-    int32_t aligned = (((uintptr_t)out | (uintptr_t)depth) & 3) == 0;
-    uint32_t at[MUR_MVE_PIXELS] = { 0, (uint32_t)depth, 2u * (uint32_t)depth,
-                                    3u * (uint32_t)depth };
+    mur_mve_places to;
 
+    mur_mve_set_places(&to, out, depth, outputs);
     for (; count > 0; count -= MUR_MVE_PIXELS, from += MUR_MVE_PIXELS * step) {
         const mur_mve_channel *channel = channels;
         const int8_t *next = w;
-        int8x16_t weights = vldrbq_s8(w), x[MUR_MVE_PIXELS];
-        int32_t left = outputs, pixels = count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS;
-        int8_t *to = out;
+        int8x16_t x[MUR_MVE_PIXELS];
+        int8_t *y = out;
 
-        mur_mve_load_pixels(from, step, pixels, inputs, x);
-        for (; left >= 4 && aligned; left -= 4, to += 4)
-            mur_mve_store_four(
-                to, at, pixels,
-                mur_mve_narrow_four(x, &weights, &channel, &next, inputs, zero, min, max));
-        for (; left > 0; left -= 4, to += 4)
-            mur_mve_store_some(
-                to, depth,
-                mur_mve_narrow_four(x, &weights, &channel, &next, inputs, zero, min, max), pixels,
-                left);
+        mur_mve_set_pixels(&to, count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS);
+        mur_mve_load_pixels(from, step, to.pixels, inputs, x);
+        for (const int8_t *end = out + outputs; y < end; y += 4)
+            mur_mve_store(&to, y, mur_mve_narrow_four(x, &channel, &next, inputs, zero, min, max),
+                          (int32_t)(end - y));
         out += MUR_MVE_PIXELS * depth;
     }
 }
@@ -342,9 +365,10 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
                         layer->output.zero,
                         layer->output.min,
                         layer->output.max };
-    uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)depth);
-    mve_pred16_t some = vctp32q((uint32_t)pixels);
+    mur_mve_places to;
 
+    mur_mve_set_places(&to, out, depth, channels);
+    mur_mve_set_pixels(&to, pixels);
     if (inputs <= MUR_MVE_BYTES) {
         mur_mve_run_narrow(layer, tile, MUR_MVE_BYTES, inputs, channel, w, channels, out, pixels);
         return;
@@ -354,12 +378,8 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
             mur_mve_run_pixel(layer, tile, inputs, channel, w, channels, out);
         return;
     }
-    if ((((uintptr_t)out | (uintptr_t)depth) & 3) == 0)
-        for (; channels >= 4; channels -= 4, out += 4)
-            vstrwq_scatter_offset_p_s32((int32_t *)(void *)out, at,
-                                        vreinterpretq_s32_s8(mur_mve_run_four(&run)), some);
-    for (; channels > 0; channels -= 4, out += 4)
-        mur_mve_store_some(out, depth, mur_mve_run_four(&run), pixels, channels);
+    for (const int8_t *end = out + channels; out < end; out += 4)
+        mur_mve_store(&to, out, mur_mve_run_four(&run), (int32_t)(end - out));
 }
 
 #else
