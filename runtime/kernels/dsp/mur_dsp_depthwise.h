@@ -1,9 +1,9 @@
-/* mur_dsp_depthwise.h - how mur_dsp_depthwise_3_s8, mur_dsp_depthwise_s8 and
- * mur_dsp_depthwise_wide_s8 want their weights, and their scratch. */
+/* mur_dsp_depthwise.h - how the depthwise kernels of this folder want their weights, and their
+ * scratch. */
 #ifndef MUR_DSP_DEPTHWISE_H
 #define MUR_DSP_DEPTHWISE_H
 
-#include "mur_nn.h"
+#include "mur_nn_arith.h"
 
 /* Packed weights: for each channel MUR_DSP_PLANE_WORDS words, its bias (with -in_zero * the sum of
  * the weights) and twice the multiplier modulo 2^32; then for each channel a byte, the shift to the
@@ -38,6 +38,46 @@ static inline int32_t *mur_dsp_plane_sums(const mur_conv_s8 *layer, uint32_t *sc
 {
     return (int32_t *)(scratch + MUR_DSP_PLANE_WEIGHTS +
                        mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2);
+}
+
+/* mur_dsp_depthwise_any_s8's packed weights are of four channels each, the last four filled up with
+ * zeros: mur_dsp_quad_head, then the kernel row by row as int8 [taps][4]. */
+
+/* Four channels' numbers; the order of members is the assembly's. */
+typedef struct mur_dsp_quad_head {
+    int32_t bias[4]; /* with -in_zero * the sum of the weights */
+    struct {
+        uint32_t mul;  /* twice the multiplier modulo 2^32 */
+        int32_t shift; /* to the right, 1 to 31 */
+    } scale[4];
+} mur_dsp_quad_head;
+
+/* A tap: bytes from a window's first pixel in the plane, and its weights as halves. Behind the last
+ * one is an offset of -1. */
+typedef struct mur_dsp_tap {
+    int32_t offset;
+    uint32_t even, odd; /* of channels 0 and 2, 1 and 3 */
+} mur_dsp_tap;
+
+/* The plane of four channels: all that windows touch, a word a pixel. */
+static inline int32_t mur_dsp_taps_rows(const mur_conv_shape *s)
+{
+    return (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
+}
+
+static inline int32_t mur_dsp_taps_columns(const mur_conv_shape *s)
+{
+    return (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w + 1;
+}
+
+/* outputs to the layer's range, where it is not int8's */
+static inline void mur_dsp_clamp(const mur_conv_s8 *layer, int8_t *out)
+{
+    if (layer->output.min == INT8_MIN && layer->output.max == INT8_MAX)
+        return;
+    for (int32_t y = 0; y < layer->shape.out_h; y++, out += layer->shape.out_pitch)
+        for (int32_t i = 0; i < layer->shape.out_w * layer->shape.out_c; i++)
+            out[i] = (int8_t)mur_clamp(out[i], layer->output.min, layer->output.max);
 }
 
 #endif

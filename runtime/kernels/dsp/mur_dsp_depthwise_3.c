@@ -61,13 +61,6 @@ static void set_columns(const mur_conv_s8 *layer, mur_word *x, mur_dsp_columns *
     image->from_rest = s->in_c - image->rows * s->in_pitch;
 }
 
-static void clamp(const mur_conv_s8 *layer, int8_t *out)
-{
-    for (int32_t y = 0; y < layer->shape.out_h; y++, out += layer->shape.out_pitch)
-        for (int32_t i = 0; i < layer->shape.out_w * layer->shape.out_c; i++)
-            out[i] = (int8_t)mur_clamp(out[i], layer->output.min, layer->output.max);
-}
-
 void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
@@ -91,6 +84,5 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
         block.out = out + c;
         run(&block);
     }
-    if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
-        clamp(layer, out);
+    mur_dsp_clamp(layer, out);
 }

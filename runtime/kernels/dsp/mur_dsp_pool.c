@@ -18,51 +18,79 @@ static uint32_t add_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-static void average_four(const mur_pool_window *w, int32_t c, int32_t sums[4])
+/* sums of four channels from c on: of 0 and 2 to sums[0], of 1 and 3 to sums[1] */
+static inline __attribute__((always_inline)) void sum_four(const mur_pool_window *w, int32_t c,
+                                                           uint32_t sums[2])
 {
     uint32_t even = 0, odd = 0;
+    const int8_t *row = w->in + c;
+    int32_t step = w->step;
 
-    for (int32_t y = 0; y < w->rows; y++) {
-        const int8_t *p = w->in + y * w->pitch + c;
+    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+        const int8_t *p = row;
 
-        for (int32_t x = w->columns; x != 0; x--, p += w->step) {
+        for (int32_t x = w->columns; x > 0; x--, p += step) {
             uint32_t four = mur_four(p);
 
             even = add_halves(even, mur_sxtb16(four));
             odd = add_halves(odd, mur_sxtb16_odd(four));
         }
     }
-    sums[0] = (int16_t)even;
-    sums[1] = (int16_t)odd;
-    sums[2] = (int16_t)(even >> 16);
-    sums[3] = (int16_t)(odd >> 16);
+    sums[0] = even, sums[1] = odd;
 }
 
 static int32_t sum_one(const mur_pool_window *w, int32_t c)
 {
-    int32_t sum = 0;
+    const int8_t *row = w->in + c;
+    int32_t sum = 0, step = w->step;
 
-    for (int32_t y = 0; y < w->rows; y++)
-        for (int32_t x = 0; x < w->columns; x++)
-            sum += w->in[y * w->pitch + x * w->step + c];
+    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+        const int8_t *p = row;
+
+        for (int32_t x = w->columns; x > 0; x--, p += step)
+            sum += *p;
+    }
     return sum;
 }
 
+/* How many elements a window has, and what an average may be: in registers, as outputs might
+ * overwrite a layer. */
+typedef struct average_range {
+    int32_t count, min, max;
+} average_range;
+
+static inline int8_t average_of(int32_t sum, average_range r)
+{
+    return (int8_t)mur_clamp(mur_pool_divide(sum, r.count), r.min, r.max);
+}
+
+/* The last channels that are no four are the last of four with some before, which may have been
+ * overwritten. */
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    int32_t count = w->rows * w->columns, c = 0;
+    average_range r = { w->rows * w->columns, layer->min, layer->max };
+    int32_t c = 0, channels = layer->c;
+    uint32_t sums[2];
 
-    if (count <= 0)
-        count = 1; /* and the sums are 0 */
-    for (; c + 4 <= layer->c && count <= PIXELS_OF_HALVES; c += 4) {
-        int32_t sums[4];
-
-        average_four(w, c, sums);
-        for (int32_t i = 0; i < 4; i++)
-            out[c + i] = (int8_t)mur_clamp(mur_pool_divide(sums[i], count), layer->min, layer->max);
+    if (r.count <= 0)
+        r.count = 1; /* and the sums are 0 */
+    if (channels < 4 || r.count > PIXELS_OF_HALVES) {
+        for (; c < channels; c++)
+            out[c] = average_of(sum_one(w, c), r);
+        return;
     }
-    for (; c < layer->c; c++)
-        out[c] = (int8_t)mur_clamp(mur_pool_divide(sum_one(w, c), count), layer->min, layer->max);
+    for (; c + 4 <= channels; c += 4) {
+        sum_four(w, c, sums);
+        out[c] = average_of((int16_t)sums[0], r);
+        out[c + 1] = average_of((int16_t)sums[1], r);
+        out[c + 2] = average_of((int32_t)sums[0] >> 16, r);
+        out[c + 3] = average_of((int32_t)sums[1] >> 16, r);
+    }
+    if (c == channels)
+        return;
+    sum_four(w, channels - 4, sums);
+    for (int32_t i = 4 - (channels - c); i < 4; i++)
+        out[channels - 4 + i] = average_of((int16_t)(sums[i & 1] >> 8 * (i & 2)), r);
 }
 
 void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
@@ -91,33 +119,59 @@ static uint32_t greatest_of(uint32_t a, uint32_t b)
 #endif
 }
 
+static inline __attribute__((always_inline)) uint32_t greatest_four(const mur_pool_window *w,
+                                                                    int32_t c, uint32_t best)
+{
+    const int8_t *row = w->in + c;
+    int32_t step = w->step;
+
+    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+        const int8_t *p = row;
+
+        for (int32_t x = w->columns; x > 0; x--, p += step)
+            best = greatest_of(best, mur_four(p));
+    }
+    return best;
+}
+
+static int32_t greatest_one(const mur_pool_window *w, int32_t c, int32_t best)
+{
+    const int8_t *row = w->in + c;
+    int32_t step = w->step;
+
+    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
+        const int8_t *p = row;
+
+        for (int32_t x = w->columns; x > 0; x--, p += step)
+            best = *p > best ? *p : best;
+    }
+    return best;
+}
+
 static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
     uint32_t least = (uint8_t)layer->min * 0x1010101u, most = ~((uint8_t)layer->max * 0x1010101u);
-    int32_t c = 0;
+    int32_t c = 0, channels = layer->c;
 
-    for (; c + 4 <= layer->c; c += 4) {
-        uint32_t best = least;
-        const int8_t *row = w->in + c;
+    for (; c + 4 <= channels; c += 4) {
+        uint32_t best = greatest_four(w, c, least);
 
-        for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
-            const int8_t *p = row;
-
-            for (int32_t x = w->columns; x > 0; x--, p += w->step)
-                best = greatest_of(best, mur_four(p));
-        }
         best = ~greatest_of(~best, most); /* the least of both */
         __builtin_memcpy(out + c, &best, sizeof(best));
     }
-    for (; c < layer->c; c++) {
-        int32_t best = layer->min;
+    if (c == channels)
+        return;
+    if (channels > 4) { /* as of averages */
+        uint32_t best = greatest_four(w, channels - 4, least);
 
-        for (int32_t y = 0; y < w->rows; y++)
-            for (int32_t x = 0; x < w->columns; x++) {
-                int32_t q = w->in[y * w->pitch + x * w->step + c];
+        best = ~greatest_of(~best, most) >> 8 * (4 - (channels - c));
+        for (; c < channels; c++, best >>= 8)
+            out[c] = (int8_t)best;
+        return;
+    }
+    for (; c < channels; c++) {
+        int32_t best = greatest_one(w, c, layer->min);
 
-                best = q > best ? q : best;
-            }
         out[c] = (int8_t)(best > layer->max ? layer->max : best);
     }
 }

@@ -390,10 +390,10 @@ static int has_plane(const mur_conv_s8 *layer)
 }
 
 /* are all channels' sums within `bits` of two's complement, and their shifts at most `shift`? */
-static int has_simple_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
-                             int32_t shift)
+static int are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
+                      int32_t shift)
 {
-    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0 || !has_plane(layer))
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
         view v = view_of(layer, plain, c);
@@ -406,7 +406,7 @@ static int has_simple_planes(const mur_conv_s8 *layer, const mur_conv_plain *pla
 
 int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return layer->shape.kernel_h > 3 && has_simple_planes(layer, plain, 32, 31);
+    return layer->shape.kernel_h > 3 && has_plane(layer) && are_simple(layer, plain, 32, 31);
 }
 
 static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
@@ -463,7 +463,7 @@ size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 int mur_dsp_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     return layer->shape.kernel_h == 3 && layer->shape.stride_h == layer->shape.stride_w &&
-           has_simple_planes(layer, plain, 31, 22);
+           has_plane(layer) && are_simple(layer, plain, 31, 22);
 }
 
 size_t mur_dsp_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -483,6 +483,56 @@ size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
     return (size_t)(mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) +
                     2 * layer->shape.stride_h) *
            2;
+}
+
+/* ---- depthwise, any window ---- */
+
+/* One or two channels are no four. The plane of four is no larger than the output, or small. */
+int mur_dsp_depthwise_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return s->groups == s->in_c && s->out_c == s->in_c && s->in_c > 2 &&
+           are_simple(layer, plain, 32, 31) &&
+           4 * mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s) <=
+               s->out_h * s->out_w * s->out_c + 1024;
+}
+
+static size_t quad_bytes(const mur_conv_s8 *layer)
+{
+    return sizeof(mur_dsp_quad_head) +
+           4 * (size_t)layer->shape.kernel_h * (size_t)layer->shape.kernel_w;
+}
+
+size_t mur_dsp_depthwise_any_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)(layer->shape.in_c + 3) / 4 * quad_bytes(layer);
+}
+
+void mur_dsp_depthwise_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                   void *packed)
+{
+    memset(packed, 0, mur_dsp_depthwise_any_s8_packed_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.in_c; c++) {
+        mur_dsp_quad_head *head =
+            (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
+        uint8_t *weights = (uint8_t *)(head + 1) + (c & 3);
+        view v = view_of(layer, plain, c);
+
+        head->bias[c & 3] = v.bias;
+        head->scale[c & 3].mul = 2 * (uint32_t)v.mul;
+        head->scale[c & 3].shift = -v.shift;
+        for (int32_t i = 0; v.weights && i < v.count; i++)
+            weights[4 * i] = (uint8_t)v.weights[i];
+    }
+}
+
+size_t mur_dsp_depthwise_any_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return ((size_t)s->kernel_h * s->kernel_w + 1) * sizeof(mur_dsp_tap) +
+           4 * (size_t)mur_dsp_taps_rows(s) * (size_t)mur_dsp_taps_columns(s);
 }
 
 /* ---- depthwise, wide ---- */

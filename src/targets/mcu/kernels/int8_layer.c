@@ -71,6 +71,12 @@ static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layer
     return true;
 }
 
+/* does each output channel see one input channel, and are there few outputs for each? */
+static bool has_apart(const mur_conv_shape *shape)
+{
+    return shape->groups > 1 || (shape->in_c == 1 && shape->out_c <= 2);
+}
+
 /* One for the layer's kind, depthwise or of few vectors, before those for all, whatever their
  * instruction sets: they know what a window is to that kind. */
 const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
@@ -82,7 +88,7 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
         bool is_its_kind =
-            is_fc(&kernels[i]) || (layers->shape.groups > 1 && is_depthwise(&kernels[i]));
+            is_fc(&kernels[i]) || (has_apart(&layers->shape) && is_depthwise(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
