@@ -7,16 +7,6 @@
 #include "base/real.h"
 #include "graph/formula.h"
 
-static float scale_of(const muc_tensor *tensor)
-{
-    return tensor->quantization->scales[0];
-}
-
-static int32_t zero_of(const muc_tensor *tensor)
-{
-    return tensor->quantization->zero_points[0];
-}
-
 static void bounds_of(muc_dtype dtype, int32_t *least, int32_t *most)
 {
     uint32_t bits = 8 * muc_dtype_get(dtype)->block_bytes;
@@ -43,23 +33,23 @@ void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least
 int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
 {
     int32_t least, most;
-    float q = roundf(value / scale_of(tensor));
+    float q = roundf(value / muc_scale_of(tensor));
 
     bounds_of(tensor->dtype, &least, &most);
     if (q != q) /* no number is nothing */
-        return zero_of(tensor);
+        return muc_zero_of(tensor);
     if (!(q > -2e9f && q < 2e9f))
         return q > 0 ? most : least;
-    if ((int64_t)q + zero_of(tensor) > most)
+    if ((int64_t)q + muc_zero_of(tensor) > most)
         return most;
-    return (int64_t)q + zero_of(tensor) < least ? least : (int32_t)q + zero_of(tensor);
+    return (int64_t)q + muc_zero_of(tensor) < least ? least : (int32_t)q + muc_zero_of(tensor);
 }
 
 static int32_t bound_of(const muc_tensor *out, const muc_tensor *bound)
 {
-    int64_t q = muc_dtype_integer(bound->dtype, bound->data) - zero_of(bound);
+    int64_t q = muc_dtype_integer(bound->dtype, bound->data) - muc_zero_of(bound);
 
-    return muc_scale_quantize(out, scale_of(bound) * (float)q);
+    return muc_scale_quantize(out, muc_scale_of(bound) * (float)q);
 }
 
 void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
@@ -69,7 +59,7 @@ void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
     bool at_zero;
 
     (void)muc_op_bounds(op, &at_zero);
-    from = at_zero ? zero_of(out) : low ? bound_of(out, low) : *least;
+    from = at_zero ? muc_zero_of(out) : low ? bound_of(out, low) : *least;
     *least = from > *least ? from : *least;
     *most = to < *most ? to : *most;
 }
@@ -87,24 +77,24 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
 {
     const muc_quantization *w = weights->quantization;
     float scale = w->scales[w->count > 1 ? channel : 0];
-    double product = (double)scale_of(x) * (double)scale;
+    double product = (double)muc_scale_of(x) * (double)scale;
     muc_product_kind kind = muc_op_product(node->op)->kind;
     bool single = x->dtype == MUC_U8 || kind == MUC_PRODUCT_ROWS || kind == MUC_PRODUCT_COLUMNS ||
                   muc_node_integer_or(node, MUC_KEY_SINGLE, 0);
 
     if (w->count == 1 && single)
-        product = (double)(scale_of(x) * scale);
-    return muc_multiplier_of(product / (double)scale_of(out));
+        product = (double)(muc_scale_of(x) * scale);
+    return muc_multiplier_of(product / (double)muc_scale_of(out));
 }
 
 muc_multiplier muc_scale_ratio(const muc_tensor *x, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)(scale_of(x) / scale_of(out)));
+    return muc_multiplier_of((double)(muc_scale_of(x) / muc_scale_of(out)));
 }
 
 static muc_multiplier exact_ratio(const muc_tensor *x, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)scale_of(x) / (double)scale_of(out));
+    return muc_multiplier_of((double)muc_scale_of(x) / (double)muc_scale_of(out));
 }
 
 muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out)
@@ -129,32 +119,32 @@ muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64
 
 muc_multiplier muc_scale_leak(const muc_tensor *x, double alpha, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)(scale_of(x) * (float)alpha / scale_of(out)));
+    return muc_multiplier_of((double)(muc_scale_of(x) * (float)alpha / muc_scale_of(out)));
 }
 
 muc_multiplier muc_scale_mul(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)(scale_of(a) * scale_of(b) / scale_of(out)));
+    return muc_multiplier_of((double)(muc_scale_of(a) * muc_scale_of(b) / muc_scale_of(out)));
 }
 
 muc_add_scales muc_scale_add(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
 {
-    float most = scale_of(a) > scale_of(b) ? scale_of(a) : scale_of(b);
+    float most = muc_scale_of(a) > muc_scale_of(b) ? muc_scale_of(a) : muc_scale_of(b);
     double twice = 2 * (double)most;
     muc_add_scales scales;
 
     scales.left_shift = out->dtype == MUC_I16 ? 15 : 20;
-    scales.a = muc_multiplier_of((double)scale_of(a) / twice);
-    scales.b = muc_multiplier_of((double)scale_of(b) / twice);
+    scales.a = muc_multiplier_of((double)muc_scale_of(a) / twice);
+    scales.b = muc_multiplier_of((double)muc_scale_of(b) / twice);
     scales.out = muc_multiplier_of(
-        twice / ((double)(INT64_C(1) << scales.left_shift) * (double)scale_of(out)));
+        twice / ((double)(INT64_C(1) << scales.left_shift) * (double)muc_scale_of(out)));
     return scales;
 }
 
 muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
 {
     const int integer_bits = 5, fraction_bits = 31 - integer_bits;
-    double factor = beta * (double)scale_of(x) * (1 << fraction_bits);
+    double factor = beta * (double)muc_scale_of(x) * (1 << fraction_bits);
     muc_softmax_scales scales;
     double radius;
 
@@ -164,6 +154,14 @@ muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
     return scales;
 }
 
+/* ---- hard_swish ---- */
+
+/* In 16 bits: mantissas of Q15 and powers of two. */
+typedef struct hard_swish_scales {
+    int16_t out, relu;
+    int32_t out_shift, relu_shift;
+} hard_swish_scales;
+
 /* a multiplier's mantissa in 16 bits */
 static int16_t short_mantissa(muc_multiplier m)
 {
@@ -171,18 +169,15 @@ static int16_t short_mantissa(muc_multiplier m)
                                                : (int16_t)((m.mantissa + (1 << 15)) >> 16);
 }
 
-muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out)
+/* false where 16 bits do not hold what is shifted */
+static bool scale_hard_swish(const muc_tensor *x, const muc_tensor *out, hard_swish_scales *s)
 {
-    float fine = 1.0f / 128.0f * scale_of(x), relu = 3.0f / 32768.0f;
-    muc_multiplier to_out = muc_multiplier_of((double)(fine / scale_of(out)));
+    float fine = 1.0f / 128.0f * muc_scale_of(x), relu = 3.0f / 32768.0f;
+    muc_multiplier to_out = muc_multiplier_of((double)(fine / muc_scale_of(out)));
     muc_multiplier to_relu = muc_multiplier_of((double)(fine / relu));
 
-    return (muc_hard_swish_scales){ short_mantissa(to_out), short_mantissa(to_relu), to_out.shift,
-                                    to_relu.shift };
-}
-
-bool muc_hard_swish_is_known(const muc_hard_swish_scales *s)
-{
+    *s = (hard_swish_scales){ short_mantissa(to_out), short_mantissa(to_relu), to_out.shift,
+                              to_relu.shift };
     return s->out_shift <= 0 && s->out_shift >= -31 && s->relu_shift <= 31 && s->relu_shift >= -31;
 }
 
@@ -199,7 +194,8 @@ static int16_t high_mul16(int16_t a, int16_t b)
     return saturate16((product + nudge) / (1 << 15));
 }
 
-int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s)
+/* of an input without its zero point: the output without its own */
+static int32_t hard_swish(int32_t q, const hard_swish_scales *s)
 {
     int16_t fine = (int16_t)(q * (1 << 7)), scaled = high_mul16(fine, s->out), relu = fine, out;
 
@@ -215,9 +211,11 @@ int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s)
     return muc_fixed_divide_pot(out, -s->out_shift);
 }
 
+/* ---- divisions and logarithms ---- */
+
 muc_multiplier muc_scale_div(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
 {
-    double factor = (double)scale_of(a) / ((double)scale_of(b) * (double)scale_of(out));
+    double factor = (double)muc_scale_of(a) / ((double)muc_scale_of(b) * (double)muc_scale_of(out));
 
     return muc_multiplier_of(fmin(ldexp(factor, -MUC_DIV_SHIFT), 1 << 30));
 }
@@ -226,14 +224,14 @@ bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tens
                            muc_log_softmax_scales *scales)
 {
     const double ln_2 = 0.6931471805599453, one = 1 << 16;
-    double step = one * (double)scale_of(x) / (double)scale_of(out);
-    double log_step = one * ln_2 / (double)scale_of(out);
+    double step = one * (double)muc_scale_of(x) / (double)muc_scale_of(out);
+    double log_step = one * ln_2 / (double)muc_scale_of(out);
 
     if (columns == 0 || columns > MUC_LOG_SOFTMAX_COLUMNS || !(step < 1 << 22) ||
         !(log_step < 1 << 25))
         return false;
     for (int k = 0; k < 256; k++) {
-        double below = -k * (double)scale_of(x);
+        double below = -k * (double)muc_scale_of(x);
 
         scales->exps[k] =
             below < -30 ? 0 : (uint32_t)round(ldexp(muc_exp(below), MUC_LOG_SOFTMAX_ONE));
@@ -314,14 +312,14 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
 {
     const double most_epsilon = 0x1p56, most_bias = 0x1p28;
     const uint64_t n = muc_norm_columns(rows), count = muc_norm_gains(rows);
-    double fine = epsilon / ((double)scale_of(x) * (double)scale_of(x)), most = 0;
+    double fine = epsilon / ((double)muc_scale_of(x) * (double)muc_scale_of(x)), most = 0;
     int exponent;
 
     if (n == 0 || n > MUC_NORM_COLUMNS || !is_row(scale, count) || (bias && !is_row(bias, count)))
         return false;
     fine = 256 * fine * (double)n * (double)n;
     for (uint64_t i = 0; i < count; i++)
-        most = fmax(most, fabs(element(scale, i)) / (double)scale_of(out));
+        most = fmax(most, fabs(element(scale, i)) / (double)muc_scale_of(out));
     if (!(most < 0x1p20 && fine < most_epsilon))
         return false;
     (void)frexp(most > 0x1p-20 ? most : 0x1p-20, &exponent); /* below 2^exponent */
@@ -330,14 +328,15 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
         scales->head++;
     scales->shift = 30 - exponent + scales->head - 30;
     for (uint64_t i = 0; i < count; i++) {
-        double b = bias ? element(bias, i) / (double)scale_of(out) : 0;
+        double b = bias ? element(bias, i) / (double)muc_scale_of(out) : 0;
 
-        b = round(256 * (b + zero_of(out))) + 128;
+        b = round(256 * (b + muc_zero_of(out))) + 128;
         if (!(fabs(b) < most_bias))
             return false;
         if (!gains)
             continue;
-        gains[i] = (int32_t)round(ldexp(element(scale, i) / (double)scale_of(out), 30 - exponent));
+        gains[i] =
+            (int32_t)round(ldexp(element(scale, i) / (double)muc_scale_of(out), 30 - exponent));
         biases[i] = (int32_t)b;
     }
     return true;
@@ -349,19 +348,16 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
 static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_tensor *out,
                            int32_t q, int32_t *y)
 {
-    muc_hard_swish_scales s;
+    hard_swish_scales s;
 
     if (node->op == MUC_OP_LEAKY_RELU) {
         *y = muc_multiply(q, q >= 0 ? muc_scale_ratio(x, out)
                                     : muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), out));
         return true;
     }
-    if (node->op != MUC_OP_HARD_SWISH)
+    if (node->op != MUC_OP_HARD_SWISH || !scale_hard_swish(x, out, &s))
         return false;
-    s = muc_scale_hard_swish(x, out);
-    if (!muc_hard_swish_is_known(&s))
-        return false;
-    *y = muc_hard_swish(q, &s);
+    *y = hard_swish(q, &s);
     return true;
 }
 
@@ -371,24 +367,25 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
     const muc_tensor *x = &graph->tensors[node->inputs[0]];
     const muc_tensor *out = &graph->tensors[node->outputs[0]];
     bool is_byte = muc_dtype_get(x->dtype)->block_bytes == 1 && out->dtype == x->dtype;
-    float inverse = 1.0f / scale_of(out);
+    float inverse = 1.0f / muc_scale_of(out);
     bool is_real = muc_op_has_table(node->op) && node->op != MUC_OP_HARD_SWISH;
     muc_formula_real *function = is_real ? muc_formula_real_of(muc_formula_of(node)) : NULL;
     const muc_formula_values values = muc_formula_values_of(node);
 
     for (int i = 0; i < 256; i++) {
-        int32_t q = (x->dtype == MUC_I8 ? i - 128 : i) - zero_of(x), least, most, whole;
-        float value = scale_of(x) * (float)q, scaled;
+        int32_t q = (x->dtype == MUC_I8 ? i - 128 : i) - muc_zero_of(x), least, most, whole;
+        float value = muc_scale_of(x) * (float)q, scaled;
 
         muc_scale_clamp(node, out, &least, &most);
         if (is_byte && fixed_function(node, x, out, q, &whole))
-            scaled = (float)whole + (float)zero_of(out); /* exact below 2^24, and clamped beyond */
-        else if (is_byte && function)
             scaled =
-                roundf((float)function((double)value, 0, &values) * inverse) + (float)zero_of(out);
+                (float)whole + (float)muc_zero_of(out); /* exact below 2^24, and clamped beyond */
+        else if (is_byte && function)
+            scaled = roundf((float)function((double)value, 0, &values) * inverse) +
+                     (float)muc_zero_of(out);
         else
             return muc_fail_on(muc_node_subject(ctx, graph, node), MUC_UNSUPPORTED,
-                               "no table of %s for %s", muc_op_get(node->op)->name,
+                               "no table of %s for %s of these scales", muc_op_get(node->op)->name,
                                muc_dtype_get(x->dtype)->name);
         table[i] = (int8_t)(uint8_t)(int32_t)(scaled < (float)least  ? (float)least
                                               : scaled > (float)most ? (float)most

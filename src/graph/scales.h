@@ -9,6 +9,16 @@
 #include "base/fixed.h"
 #include "graph/graph.h"
 
+/* Of a tensor of one quantization. */
+static inline float muc_scale_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->scales[0];
+}
+static inline int32_t muc_zero_of(const muc_tensor *tensor)
+{
+    return tensor->quantization->zero_points[0];
+}
+
 /* Conv, conv_transpose, linear, matmul: sums of products of x and weights to the output's integers,
  * for an output channel; the channel counts where the weights have a scale each. */
 muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
@@ -41,17 +51,6 @@ typedef struct muc_softmax_scales {
     int32_t least;
 } muc_softmax_scales;
 muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta);
-
-/* Hard_swish, in 16 bits: mantissas of Q15 and powers of two. */
-typedef struct muc_hard_swish_scales {
-    int16_t out, relu;
-    int32_t out_shift, relu_shift;
-} muc_hard_swish_scales;
-muc_hard_swish_scales muc_scale_hard_swish(const muc_tensor *x, const muc_tensor *out);
-/* Whether 16 bits hold what is shifted. */
-bool muc_hard_swish_is_known(const muc_hard_swish_scales *s);
-/* Of an input without its zero point: the output without its own. */
-int32_t muc_hard_swish(int32_t q, const muc_hard_swish_scales *s);
 
 /* Div of a and b, both of 8 bits: a 2^20 / b, truncated, where a b that stands for 0 counts as its
  * least step, to the output's integers. */
@@ -126,6 +125,8 @@ typedef struct muc_table_scale {
 /* The scale of i16 to the table, false where TFLite has no such kernel: of sigmoid or tanh to i16
  * of scale 2^-15, both of zero point 0. */
 bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out);
+/* The same of a node, false for other operators and types. */
+bool muc_scale_of_i16(const muc_graph *graph, const muc_node *node, muc_table_scale *out);
 
 /* Svdf: products of x to the state's integers, those of the state to the output's. */
 typedef struct muc_svdf_scales {

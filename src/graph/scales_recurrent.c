@@ -4,11 +4,6 @@
 #include "base/real.h"
 #include "graph/scales.h"
 
-static float scale_of(const muc_tensor *tensor)
-{
-    return tensor->quantization->scales[0];
-}
-
 void muc_scale_sigmoid_table(uint16_t table[256])
 {
     const double most = 65536, step = 1.0 / 24;
@@ -74,6 +69,20 @@ bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out)
     return true;
 }
 
+static bool is_plain_i16(const muc_tensor *tensor)
+{
+    return tensor->dtype == MUC_I16 && tensor->quantization && tensor->quantization->count == 1 &&
+           !muc_zero_of(tensor);
+}
+
+bool muc_scale_of_i16(const muc_graph *graph, const muc_node *node, muc_table_scale *out)
+{
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *y = &graph->tensors[node->outputs[0]];
+
+    return (node->op == MUC_OP_SIGMOID || node->op == MUC_OP_TANH) && is_plain_i16(x) &&
+           is_plain_i16(y) && muc_scale_of_table(node->op, muc_scale_of(x), muc_scale_of(y), out);
+}
+
 /* false if it shifts by more than an int32 has */
 static bool take_factor(double factor, muc_multiplier *out)
 {
@@ -94,11 +103,12 @@ bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scale
     for (uint32_t i = 0; i < 4; i++)
         if (graph->tensors[node->inputs[i]].quantization->count != 1)
             return false;
-    if (feature->quantization->zero_points[0] || time->quantization->zero_points[0])
+    if (muc_zero_of(feature) || muc_zero_of(time))
         return false;
-    return take_factor((double)(scale_of(x) * scale_of(feature) / scale_of(state)),
+    return take_factor((double)(muc_scale_of(x) * muc_scale_of(feature) / muc_scale_of(state)),
                        &out->feature) &&
-           take_factor((double)(scale_of(state) * scale_of(time) / scale_of(y)), &out->time);
+           take_factor((double)(muc_scale_of(state) * muc_scale_of(time) / muc_scale_of(y)),
+                       &out->time);
 }
 
 /* the one scale of a gate's rows, below 0 if there is none, or their zero points are not 0 */
@@ -125,14 +135,15 @@ static bool scale_cell(const muc_node *node, const muc_tensor *c, muc_recurrent_
     const double unit = 1.0 / 32768, clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
     int power;
 
-    if (frexpf(scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1)
+    if (frexpf(muc_scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1)
         return false;
     out->cell_shift = FRACTION + power - 1;
     out->forget = muc_multiplier_of(unit);
-    out->clip = !(clip > 0)                               ? INT32_MAX
-                : clip / (double)scale_of(c) >= INT16_MAX ? INT16_MAX
-                                                          : (int32_t)(clip / (double)scale_of(c));
-    return take_factor(unit * unit / (double)scale_of(c), &out->input);
+    out->clip = !(clip > 0) ? INT32_MAX
+                : clip / (double)muc_scale_of(c) >= INT16_MAX
+                    ? INT16_MAX
+                    : (int32_t)(clip / (double)muc_scale_of(c));
+    return take_factor(unit * unit / (double)muc_scale_of(c), &out->input);
 }
 
 bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out)
@@ -147,16 +158,15 @@ bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recur
     uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate, gates = is_gru ? 3 : 4;
 
     *out = (muc_recurrent_scales){ .clip = INT32_MAX };
-    if (c->quantization->zero_points[0] ||
-        !(is_gru ? (double)scale_of(c) == unit : scale_cell(node, c, out)))
+    if (muc_zero_of(c) || !(is_gru ? (double)muc_scale_of(c) == unit : scale_cell(node, c, out)))
         return false;
     for (uint32_t gate = 0; gate < gates; gate++) {
         float by[2] = { gate_scale(w, gate, gates, hidden), gate_scale(r, gate, gates, hidden) };
 
         if (by[0] < 0 || by[1] < 0 ||
-            !take_factor((double)(scale_of(x) * by[0]) * (1 << FRACTION), &out->in[gate]) ||
-            !take_factor((double)(scale_of(h) * by[1]) * (1 << FRACTION), &out->again[gate]))
+            !take_factor((double)(muc_scale_of(x) * by[0]) * (1 << FRACTION), &out->in[gate]) ||
+            !take_factor((double)(muc_scale_of(h) * by[1]) * (1 << FRACTION), &out->again[gate]))
             return false;
     }
-    return take_factor((is_gru ? unit : unit * unit) / (double)scale_of(h), &out->output);
+    return take_factor((is_gru ? unit : unit * unit) / (double)muc_scale_of(h), &out->output);
 }

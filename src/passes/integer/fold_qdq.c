@@ -78,12 +78,6 @@ static muc_dtype sign(muc_dtype dtype, step *s)
     return MUC_I8;
 }
 
-static bool same_step(const step *a, const step *b)
-{
-    return a->q.count == 1 && b->q.count == 1 && a->scales[0] == b->scales[0] &&
-           a->zeros[0] == b->zeros[0];
-}
-
 /* everybody who reads the tensor dequantizes it with these numbers */
 static bool all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s)
 {
@@ -99,7 +93,7 @@ static bool all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s)
                 continue;
             all = i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR && read_step(r, node, &other);
             if (i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR) {
-                all = all && same_step(s, &other);
+                all = all && muc_scale_is_same(&s->q, &other.q);
                 free_step(&other);
             }
         }
@@ -277,7 +271,7 @@ static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor 
     if (!stored)
         return muc_fail_nomem(r->ctx, r->old.name, (size_t)b->bytes);
     for (uint32_t i = 0; i < count; i++) {
-        double scale = (double)x->quantization->scales[0] *
+        double scale = (double)muc_scale_of(x) *
                        (double)w->quantization->scales[w->quantization->count > 1 ? i : 0];
         float real;
 

@@ -14,7 +14,7 @@ static bool pads_zero(const muc_rewrite *r, const muc_node *pad)
 {
     uint32_t id = muc_node_input(pad, 1);
     const muc_tensor *value, *x = muc_rewrite_old(r, pad->inputs[0]);
-    int64_t zero = x->quantization ? x->quantization->zero_points[0] : 0;
+    int64_t zero = x->quantization ? muc_zero_of(x) : 0;
 
     if (muc_node_word_or(pad, MUC_KEY_MODE, MUC_WORD_CONSTANT) != MUC_WORD_CONSTANT)
         return false;

@@ -16,14 +16,9 @@ int32_t muc_q_chip(float y)
     return (int32_t)base;
 }
 
-static float scale_of(const muc_tensor *tensor)
-{
-    return tensor->quantization->scales[0];
-}
-
 static float ratio(const muc_tensor *from, const muc_tensor *to)
 {
-    return (float)((double)scale_of(from) / (double)scale_of(to));
+    return (float)((double)muc_scale_of(from) / (double)muc_scale_of(to));
 }
 
 /* a result's integers, and the bounds that the node keeps */
@@ -35,7 +30,7 @@ typedef struct target {
 static target target_of(const muc_ref_call *call)
 {
     const muc_tensor *out = muc_q_out(call);
-    target t = { .value = call->output, .zero = muc_q_zero(out) };
+    target t = { .value = call->output, .zero = muc_zero_of(out) };
 
     muc_scale_clamp(call->node, out, &t.least, &t.most);
     return t;
@@ -68,12 +63,12 @@ static float real_of(const operands *o, size_t i)
 {
     if (o->k->dtype == MUC_F32)
         return ((const float *)o->k->read)[i];
-    return scale_of(o->k_tensor) * (float)(muc_q_get(o->k, i) - muc_q_zero(o->k_tensor));
+    return muc_scale_of(o->k_tensor) * (float)(muc_q_get(o->k, i) - muc_zero_of(o->k_tensor));
 }
 
 static float without_zero(const muc_ref_value *value, const muc_tensor *tensor, size_t i)
 {
-    return (float)(muc_q_get(value, i) - muc_q_zero(tensor));
+    return (float)(muc_q_get(value, i) - muc_zero_of(tensor));
 }
 
 static void add_elements(void *arg, size_t n, const size_t *at, const size_t *step)
@@ -92,10 +87,10 @@ static void add_elements(void *arg, size_t n, const size_t *at, const size_t *st
 static void add_numbers(void *arg, size_t n, const size_t *at, const size_t *step)
 {
     operands *o = arg;
-    float out = scale_of(muc_q_out(o->call)), v1 = o->factor_x / out;
+    float out = muc_scale_of(muc_q_out(o->call)), v1 = o->factor_x / out;
 
     for (size_t i = 0; i < n; i++) {
-        float x = scale_of(o->x_tensor) * without_zero(o->x, o->x_tensor, at[0] + i * step[0]);
+        float x = muc_scale_of(o->x_tensor) * without_zero(o->x, o->x_tensor, at[0] + i * step[0]);
         float v2 = o->sign * real_of(o, at[1] + i * step[1]) / out;
 
         put(&o->to, o->done++, v2 + v1 * x);
@@ -105,10 +100,10 @@ static void add_numbers(void *arg, size_t n, const size_t *at, const size_t *ste
 static void scale_numbers(void *arg, size_t n, const size_t *at, const size_t *step)
 {
     operands *o = arg;
-    float out = scale_of(muc_q_out(o->call));
+    float out = muc_scale_of(muc_q_out(o->call));
 
     for (size_t i = 0; i < n; i++) {
-        float x = scale_of(o->x_tensor) * without_zero(o->x, o->x_tensor, at[0] + i * step[0]);
+        float x = muc_scale_of(o->x_tensor) * without_zero(o->x, o->x_tensor, at[0] + i * step[0]);
         float number = o->k ? real_of(o, at[1] + i * step[1]) : -1;
 
         put(&o->to, o->done++, (o->call->node->op == MUC_OP_DIV ? 1 / number : number) / out * x);
@@ -201,7 +196,7 @@ muc_status muc_kernel_chip_concat(const muc_ref_call *call)
         const muc_tensor *x = call->input_tensors[k];
         muc_ref_along from = muc_ref_along_of(call->inputs[k], axis);
         size_t run = from.extent * from.inner;
-        bool same = scale_of(x) == scale_of(out) && muc_q_zero(x) == muc_q_zero(out);
+        bool same = muc_scale_of(x) == muc_scale_of(out) && muc_zero_of(x) == muc_zero_of(out);
         float factor = same ? 1 : ratio(x, out);
 
         for (size_t i = 0; i < call->inputs[k]->elements; i++)
@@ -258,12 +253,12 @@ muc_status muc_kernel_chip_mean(const muc_ref_call *call)
 
             if (taps[t] < 0)
                 continue;
-            sum += muc_q_get(call->inputs[0], at) - muc_q_zero(x);
+            sum += muc_q_get(call->inputs[0], at) - muc_zero_of(x);
             divisor++;
         }
         divisor = padded ? divisor_of(&w, position) : divisor;
         put(&to, i,
-            (float)(1.0 / (double)divisor * (double)scale_of(x) / (double)scale_of(out)) *
+            (float)(1.0 / (double)divisor * (double)muc_scale_of(x) / (double)muc_scale_of(out)) *
                 (float)sum);
     }
     return MUC_OK;

@@ -204,7 +204,7 @@ muc_status muc_kernel_q_binary(const muc_ref_call *call)
 {
     const muc_tensor *a = call->input_tensors[0], *out = muc_q_out(call);
     const muc_tensor *b = call->input_tensors[1];
-    work w = { .zero_a = muc_q_zero(a), .zero_b = muc_q_zero(b), .zero = muc_q_zero(out) };
+    work w = { .zero_a = muc_zero_of(a), .zero_b = muc_zero_of(b), .zero = muc_zero_of(out) };
 
     w.add = muc_scale_add(a, b, out);
     w.product = call->node->op == MUC_OP_DIV ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
@@ -250,12 +250,16 @@ static const muc_tensor *bound_at(const muc_ref_call *call, uint32_t i, muc_tens
     return bound;
 }
 
-/* relu, clip, and quantize from another quantization, of i32 too */
+/* relu, leaky_relu, clip, and quantize from another quantization, of i32 too */
 muc_status muc_kernel_q_change(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_multiplier m = muc_scale_change(call->node->op, x, out);
-    const int32_t zero_x = muc_q_zero(x), zero = muc_q_zero(out);
+    const bool leaks = call->node->op == MUC_OP_LEAKY_RELU;
+    const muc_multiplier above =
+        leaks ? muc_scale_ratio(x, out) : muc_scale_change(call->node->op, x, out);
+    const muc_multiplier below =
+        leaks ? muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out) : above;
+    const int32_t zero_x = muc_zero_of(x), zero = muc_zero_of(out);
     muc_tensor bounds[2];
     int32_t least, most;
 
@@ -263,10 +267,12 @@ muc_status muc_kernel_q_change(const muc_ref_call *call)
     muc_scale_bounds(call->node->op, out, bound_at(call, 1, &bounds[0]),
                      bound_at(call, 2, &bounds[1]), &least, &most);
     muc_scale_uncross(&least, most);
-    for (size_t i = 0; i < call->output->elements; i++)
+    for (size_t i = 0; i < call->output->elements; i++) {
+        int32_t q = muc_q_get(call->inputs[0], i) - zero_x;
+
         muc_q_put(call->output, i,
-                  muc_q_clamp(muc_multiply(muc_q_get(call->inputs[0], i) - zero_x, m), zero, least,
-                              most));
+                  muc_q_clamp(muc_multiply(q, q < 0 ? below : above), zero, least, most));
+    }
     return MUC_OK;
 }
 
@@ -313,35 +319,6 @@ muc_status muc_kernel_q_dequantize(const muc_ref_call *call)
     return MUC_OK;
 }
 
-muc_status muc_kernel_q_leaky_relu(const muc_ref_call *call)
-{
-    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_multiplier above = muc_scale_ratio(x, out);
-    const muc_multiplier below = muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out);
-    int32_t least, most;
-
-    muc_scale_clamp(call->node, out, &least, &most);
-    for (size_t i = 0; i < call->output->elements; i++) {
-        int32_t q = muc_q_get(call->inputs[0], i) - muc_q_zero(x);
-
-        muc_q_put(
-            call->output, i,
-            muc_q_clamp(muc_multiply(q, q >= 0 ? above : below), muc_q_zero(out), least, most));
-    }
-    return MUC_OK;
-}
-
-/* sigmoid and tanh of int16 */
-static bool table_scale(const muc_ref_call *call, muc_table_scale *scale)
-{
-    const muc_tensor *x = call->input_tensors[0], *y = muc_q_out(call);
-    muc_op op = call->node->op;
-
-    return (op == MUC_OP_SIGMOID || op == MUC_OP_TANH) && y->dtype == MUC_I16 && !muc_q_zero(x) &&
-           !muc_q_zero(y) &&
-           muc_scale_of_table(op, x->quantization->scales[0], y->quantization->scales[0], scale);
-}
-
 muc_status muc_check_q_table(const muc_ref_call *call)
 {
     muc_table_scale scale;
@@ -350,7 +327,7 @@ muc_status muc_check_q_table(const muc_ref_call *call)
     MUC_TRY(muc_check_q_operands(call));
     if (call->input_tensors[0]->dtype != MUC_I16)
         return muc_scale_table(call->ctx, call->graph, call->node, table);
-    if (!table_scale(call, &scale))
+    if (!muc_scale_of_i16(call->graph, call->node, &scale))
         return muc_ref_fail(call, "a table of int16 is for sigmoid and tanh to int16 of scale "
                                   "2^-15, without zero points");
     return MUC_OK;
@@ -362,7 +339,7 @@ static void table_of_i16(const muc_ref_call *call)
     muc_table_scale scale;
     uint16_t table[256];
 
-    (void)table_scale(call, &scale);
+    (void)muc_scale_of_i16(call->graph, call->node, &scale);
     muc_scale_sigmoid_table(table);
     for (size_t i = 0; i < call->output->elements; i++) {
         int32_t wide = (muc_q_get(call->inputs[0], i) * scale.mul + scale.round) >> scale.shift;
@@ -386,34 +363,5 @@ muc_status muc_kernel_q_table(const muc_ref_call *call)
     MUC_TRY(muc_scale_table(call->ctx, call->graph, call->node, table));
     for (size_t i = 0; i < call->output->elements; i++)
         y[i] = (uint8_t)table[x[i] ^ flip];
-    return MUC_OK;
-}
-
-/* ---- hard_swish ---- */
-
-muc_status muc_check_q_hard_swish(const muc_ref_call *call)
-{
-    muc_hard_swish_scales scales;
-
-    MUC_TRY(muc_check_q_operands(call));
-    scales = muc_scale_hard_swish(call->input_tensors[0], muc_q_out(call));
-    if (call->input_tensors[0]->dtype == MUC_I16 || !muc_hard_swish_is_known(&scales))
-        return muc_ref_fail(call, "scales beyond hard_swish's 16 bits");
-    return MUC_OK;
-}
-
-muc_status muc_kernel_q_hard_swish(const muc_ref_call *call)
-{
-    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_hard_swish_scales scales = muc_scale_hard_swish(x, out);
-    int32_t least, most;
-
-    muc_scale_clamp(call->node, out, &least, &most);
-    for (size_t i = 0; i < call->output->elements; i++) {
-        int32_t q = muc_q_get(call->inputs[0], i) - muc_q_zero(x);
-
-        muc_q_put(call->output, i,
-                  muc_q_clamp(muc_hard_swish(q, &scales), muc_q_zero(out), least, most));
-    }
     return MUC_OK;
 }

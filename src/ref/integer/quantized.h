@@ -34,11 +34,6 @@ static inline void muc_q_put(const muc_ref_value *value, size_t i, int32_t q)
         ((int32_t *)value->data)[i] = q;
 }
 
-static inline int32_t muc_q_zero(const muc_tensor *tensor)
-{
-    return tensor->quantization->zero_points[0];
-}
-
 static inline const muc_tensor *muc_q_out(const muc_ref_call *call)
 {
     return &call->graph->tensors[call->node->outputs[0]];

@@ -120,12 +120,12 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
                                              : muc_scale_change(call->node->op, x, out);
     muc_scale_clamp(call->node, out, &least, &most);
     factor = call->node->op == MUC_OP_REDUCE_MEAN ? 1.0 / (double)count : 1;
-    factor = factor * (double)x->quantization->scales[0] / (double)out->quantization->scales[0];
+    factor = factor * (double)muc_scale_of(x) / (double)muc_scale_of(out);
     for (size_t i = 0; i < elements; i++) {
-        int32_t sum = (int32_t)(r.sums[i] - (int64_t)count * muc_q_zero(x));
+        int32_t sum = (int32_t)(r.sums[i] - (int64_t)count * muc_zero_of(x));
         int32_t q = call->on_chip ? muc_q_chip((float)factor * (float)sum) : muc_multiply(sum, m);
 
-        muc_q_put(call->output, i, muc_q_clamp(q, muc_q_zero(out), least, most));
+        muc_q_put(call->output, i, muc_q_clamp(q, muc_zero_of(out), least, most));
     }
     return MUC_OK;
 }

@@ -130,7 +130,7 @@ muc_status muc_kernel_q_norm(const muc_ref_call *call)
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
     const muc_ref_value *value = call->inputs[0];
     norm n = { .call = call,
-               .zero = muc_q_zero(x),
+               .zero = muc_zero_of(x),
                .is_centred = call->node->op != MUC_OP_RMSNORM };
     uint64_t dims[MUC_GRAPH_MAX_RANK];
     size_t row = 0, image;
@@ -212,7 +212,7 @@ muc_status muc_kernel_q_log_softmax(const muc_ref_call *call)
             int64_t below = (int64_t)(greatest - muc_q_get(in, i)) * s.step + log;
 
             muc_q_put(call->output, i,
-                      muc_q_clamp(((1 << 15) - below) >> 16, muc_q_zero(out), least, most));
+                      muc_q_clamp(((1 << 15) - below) >> 16, muc_zero_of(out), least, most));
         }
     }
     return MUC_OK;

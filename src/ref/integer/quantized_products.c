@@ -88,8 +88,7 @@ static float chip_factor(const muc_tensor *x, const muc_tensor *w, const muc_ten
 {
     float scale = w->quantization->scales[w->quantization->count > 1 ? c : 0];
 
-    return (float)((double)x->quantization->scales[0] * (double)scale /
-                   (double)out->quantization->scales[0]);
+    return (float)((double)muc_scale_of(x) * (double)scale / (double)muc_scale_of(out));
 }
 
 static void describe_channel(const sums *s, size_t c, channel *out)
@@ -120,7 +119,7 @@ static void choose_rounding(sums *s)
         s->round = call->on_chip   ? round_as_chip
                    : is_wide(call) ? round_wide_as_tflite
                                    : round_as_tflite;
-        s->zero = muc_q_zero(muc_q_out(call));
+        s->zero = muc_zero_of(muc_q_out(call));
         muc_scale_clamp(call->node, muc_q_out(call), &s->least, &s->most);
     } else if (muc_node_attribute(call->node, MUC_KEY_SHIFT)) {
         s->round = round_as_quantlib;

@@ -47,8 +47,8 @@ muc_status muc_kernel_q_svdf(const muc_ref_call *call)
     const muc_ref_value *x = call->inputs[0], *feature = call->inputs[1], *time = call->inputs[2];
     const muc_ref_value *bias = muc_ref_input_of(call, 4);
     muc_ref_value state = *call->inputs[3];
-    const int32_t zero_x = muc_q_zero(call->input_tensors[0]);
-    const int32_t zero = muc_q_zero(call->input_tensors[3]);
+    const int32_t zero_x = muc_zero_of(call->input_tensors[0]);
+    const int32_t zero = muc_zero_of(call->input_tensors[3]);
     size_t filters = feature->rows, memory = time->columns, units = call->output->columns;
     size_t rank = filters / units, width = muc_ref_width(&state);
     muc_svdf_scales scales;
@@ -73,7 +73,7 @@ muc_status muc_kernel_q_svdf(const muc_ref_call *call)
                 sum = add(sum, dot(&state, row, zero, time, f * memory, 0, memory));
             }
             muc_q_put(call->output, n * units + u,
-                      muc_q_clamp(muc_multiply(sum, scales.time), muc_q_zero(muc_q_out(call)),
+                      muc_q_clamp(muc_multiply(sum, scales.time), muc_zero_of(muc_q_out(call)),
                                   INT8_MIN, INT8_MAX));
         }
     return MUC_OK;
@@ -253,8 +253,8 @@ muc_status muc_kernel_q_recurrent(const muc_ref_call *call)
                .hidden = call->inputs[2]->dims[2],
                .inputs = call->inputs[0]->dims[2],
                .gate_count = node->op == MUC_OP_LSTM ? LSTM_GATES : GRU_GATES,
-               .zero_x = muc_q_zero(call->input_tensors[0]),
-               .zero_h = muc_q_zero(muc_q_out(call)) };
+               .zero_x = muc_zero_of(call->input_tensors[0]),
+               .zero_h = muc_zero_of(muc_q_out(call)) };
     void *room;
 
     (void)muc_scale_recurrent(call->graph, node, &s.scales);

@@ -160,7 +160,7 @@ muc_status muc_kernel_pool(const muc_ref_call *call)
     if (muc_q_out(call)->quantization) {
         p.is_quantized = true;
         p.halves_up = muc_node_attribute(call->node, MUC_KEY_ROUNDING) != NULL;
-        p.zero = muc_q_zero(call->input_tensors[0]);
+        p.zero = muc_zero_of(call->input_tensors[0]);
         muc_scale_clamp(call->node, muc_q_out(call), &p.least, &p.most);
     }
     MUC_TRY(muc_ref_window_of(call, call->inputs[0], NULL, call->output, &p.w));

@@ -275,8 +275,7 @@ static float real_of(const muc_cnnchip_lowering *l, uint32_t tensor, uint64_t i)
 
     if (t->dtype == MUC_F32)
         return muc_cnnchip_number(t->data, i);
-    return t->quantization->scales[0] *
-           (float)((int8_t)t->data[i] - t->quantization->zero_points[0]);
+    return muc_scale_of(t) * (float)((int8_t)t->data[i] - muc_zero_of(t));
 }
 
 static bool is_real_constant(const muc_cnnchip_lowering *l, uint32_t tensor)

@@ -250,7 +250,7 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
     print_norm(&l->text, &rows, count, &scales);
     muc_mcu_print_field(&l->text, "is_centred", node->op != MUC_OP_RMSNORM);
-    muc_mcu_print_field(&l->text, "in_zero", x->quantization->zero_points[0]);
+    muc_mcu_print_field(&l->text, "in_zero", muc_zero_of(x));
     return end_rows_layer(l, node, y, function, fits);
 }
 
@@ -290,7 +290,7 @@ muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *nod
     muc_text_add(&l->text, "\n    .exps = exps,");
     muc_mcu_print_field(&l->text, "step", scales.step);
     muc_mcu_print_field(&l->text, "log_step", scales.log_step);
-    muc_mcu_print_field(&l->text, "zero", y->quantization->zero_points[0]);
+    muc_mcu_print_field(&l->text, "zero", muc_zero_of(y));
     return end_rows_layer(l, node, y, function, fits);
 }
 

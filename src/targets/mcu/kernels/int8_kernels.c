@@ -51,14 +51,9 @@ static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
 
 /* ---- quantization ---- */
 
-static double scale_of(const muc_tensor *tensor)
-{
-    return (double)tensor->quantization->scales[0];
-}
-
 static int8_t zero_of(const muc_tensor *tensor)
 {
-    return (int8_t)tensor->quantization->zero_points[0];
+    return (int8_t)muc_zero_of(tensor);
 }
 
 static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
@@ -383,8 +378,8 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
 
     if (node->op == MUC_OP_MAX_POOL && x->dtype == MUC_I8 && !x->quantization)
         return true;
-    return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) && scale_of(x) == scale_of(y) &&
-           zero_of(x) == zero_of(y);
+    return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) &&
+           muc_scale_is_same(x->quantization, y->quantization);
 }
 
 bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
@@ -618,7 +613,7 @@ bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
     return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) && x->rank > 0 && muc_mcu_is_static(l, x) &&
-           muc_node_integer(node, MUC_KEY_AXIS) == x->rank - 1 && scale_of(y) == 1.0 / 256 &&
+           muc_node_integer(node, MUC_KEY_AXIS) == x->rank - 1 && muc_scale_of(y) == 1 / 256.0f &&
            zero_of(y) == INT8_MIN;
 }
 
@@ -730,7 +725,7 @@ static muc_status convert(muc_mcu_lowering *l, const muc_node *node, const char 
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_step(l, node, function));
-    muc_mcu_print_real(&scale, scale_of(integers), false);
+    muc_mcu_print_real(&scale, (double)muc_scale_of(integers), false);
     status = muc_text_status(l->ctx, &scale);
     if (status == MUC_OK)
         status = muc_mcu_pass_text(l, "%s", scale.data);
@@ -752,7 +747,7 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
 
     if (x->dtype == MUC_F32)
         return convert(l, node, "mur_ref_quantize_f32", y);
-    if (scale_of(x) == scale_of(y) && zero_of(x) == zero_of(y))
+    if (muc_scale_is_same(x->quantization, y->quantization))
         return muc_mcu_make_view(l, node, 0);
     factor = muc_scale_change(node->op, x, y);
     cut = muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);

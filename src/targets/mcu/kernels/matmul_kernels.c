@@ -326,7 +326,7 @@ bool muc_mcu_takes_matmul_s8(const muc_mcu_lowering *l, const muc_node *node)
 /* a zero point, as that of int8 */
 static int32_t zero_of(const muc_tensor *t)
 {
-    return t->quantization->zero_points[0] - flip_of(t);
+    return muc_zero_of(t) - flip_of(t);
 }
 
 muc_status muc_mcu_write_matmul_s8(muc_mcu_lowering *l, const muc_node *node)

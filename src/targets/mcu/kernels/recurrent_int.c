@@ -53,8 +53,8 @@ static muc_status print_svdf(muc_mcu_lowering *l, const muc_node *node, const mu
     if (x->quantization) {
         MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)filters, &offsets));
         for (uint64_t f = 0; f < filters; f++)
-            offsets[f] = offset_of(muc_mcu_input(l, node, 1), f, layer->inputs,
-                                   x->quantization->zero_points[0], NULL, 0);
+            offsets[f] =
+                offset_of(muc_mcu_input(l, node, 1), f, layer->inputs, muc_zero_of(x), NULL, 0);
         muc_mcu_print_words(l, "offsets", offsets, filters);
     }
     muc_text_add(&l->text, "    static const mur_svdf layer = {");
@@ -69,10 +69,8 @@ static muc_status print_svdf(muc_mcu_lowering *l, const muc_node *node, const mu
         muc_mcu_print_field(&l->text, "value_shift", scales.feature.shift);
         muc_mcu_print_field(&l->text, "unit_mul", scales.time.mantissa);
         muc_mcu_print_field(&l->text, "unit_shift", scales.time.shift);
-        muc_mcu_print_field(&l->text, "state_zero",
-                            muc_mcu_input(l, node, 3)->quantization->zero_points[0]);
-        muc_mcu_print_field(&l->text, "zero",
-                            muc_mcu_output(l, node, 0)->quantization->zero_points[0]);
+        muc_mcu_print_field(&l->text, "state_zero", muc_zero_of(muc_mcu_input(l, node, 3)));
+        muc_mcu_print_field(&l->text, "zero", muc_zero_of(muc_mcu_output(l, node, 0)));
         muc_text_add(&l->text, "\n    .offsets = offsets,");
     }
     muc_text_add(&l->text, "\n    };\n\n");
@@ -85,8 +83,8 @@ bool muc_mcu_takes_svdf(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     muc_svdf_scales scales;
 
-    if (!muc_mcu_is_static(l, x) || (muc_mcu_input(l, node, 3)->dtype == MUC_I16 &&
-                                     muc_mcu_input(l, node, 3)->quantization->zero_points[0]))
+    if (!muc_mcu_is_static(l, x) ||
+        (muc_mcu_input(l, node, 3)->dtype == MUC_I16 && muc_zero_of(muc_mcu_input(l, node, 3))))
         return false;
     return x->quantization
                ? y->dtype == MUC_I8 && feature->data && muc_scale_svdf(l->graph, node, &scales)
@@ -175,7 +173,7 @@ static void print_layer(muc_mcu_lowering *l, const muc_node *node, const mur_rec
     muc_mcu_print_field(text, "out_shift", scales.output.shift);
     muc_mcu_print_field(text, "cell_shift", scales.cell_shift);
     muc_mcu_print_field(text, "clip", scales.clip == INT32_MAX ? INT16_MAX + 1 : scales.clip);
-    muc_mcu_print_field(text, "zero", muc_mcu_output(l, node, 0)->quantization->zero_points[0]);
+    muc_mcu_print_field(text, "zero", muc_zero_of(muc_mcu_output(l, node, 0)));
     muc_text_add(text, "\n    .x_bias = x_bias,\n    .h_bias = h_bias,"
                        "\n    .sigmoid = sigmoid,\n    };\n");
 }
@@ -207,10 +205,8 @@ muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
-    MUC_TRY(print_biases(l, node, 1, &layer, rows,
-                         muc_mcu_input(l, node, 0)->quantization->zero_points[0]));
-    MUC_TRY(print_biases(l, node, 2, &layer, rows,
-                         muc_mcu_output(l, node, 0)->quantization->zero_points[0]));
+    MUC_TRY(print_biases(l, node, 1, &layer, rows, muc_zero_of(muc_mcu_input(l, node, 0))));
+    MUC_TRY(print_biases(l, node, 2, &layer, rows, muc_zero_of(muc_mcu_output(l, node, 0))));
     muc_mcu_print_sigmoid_table(l);
     print_layer(l, node, &layer, is_gru ? MUR_GRU : MUR_LSTM);
     muc_mcu_print_recurrent_operands(l, node, "mur_recurrent_s8_operands");

@@ -86,7 +86,7 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
     uint64_t count = muc_mcu_most_elements(l, x) / muc_mcu_most_elements(l, y);
     muc_multiplier m = node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, y, count)
                                                       : muc_scale_change(node->op, x, y);
-    int32_t least, most, zero = y->quantization->zero_points[0];
+    int32_t least, most, zero = muc_zero_of(y);
     muc_mcu_nest nest = { .l = l };
     muc_text *text = &l->text;
 
@@ -99,8 +99,7 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
     muc_mcu_indent(text, 1 + nest.outer);
-    muc_text_add(text, "int32_t sum = %" PRId64 ";\n\n",
-                 -(int64_t)count * x->quantization->zero_points[0]);
+    muc_text_add(text, "int32_t sum = %" PRId64 ";\n\n", -(int64_t)count * muc_zero_of(x));
     muc_mcu_nest_open(&nest, nest.outer, nest.loops, 1 + nest.outer);
     muc_mcu_indent(text, 1 + nest.loops);
     muc_text_add(text, "sum += ");

@@ -66,7 +66,7 @@ static void print_rescaled(const muc_mcu_nest *nest, const muc_node *node, bool 
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     const muc_multiplier m =
         muc_scale_product(node, muc_mcu_input(l, node, 0), muc_mcu_input(l, node, 1), y, 0);
-    int32_t least, most, zero = y->quantization->zero_points[0];
+    int32_t least, most, zero = muc_zero_of(y);
 
     muc_scale_clamp(node, y, &least, &most);
     muc_text_add(&nest->l->text,

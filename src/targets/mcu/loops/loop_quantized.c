@@ -13,11 +13,6 @@ static uint32_t width_of(const muc_tensor *tensor)
     return muc_dtype_get(tensor->dtype)->block_bytes;
 }
 
-static int32_t zero_of(const muc_tensor *tensor)
-{
-    return tensor->quantization->zero_points[0];
-}
-
 static void print_multiplier(muc_text *text, muc_multiplier m)
 {
     muc_text_add(text, "%" PRId32 ", %" PRId32, m.mantissa, m.shift);
@@ -49,7 +44,7 @@ static muc_status begin_integers(muc_mcu_lowering *l, const muc_node *node, uint
     MUC_TRY(muc_mcu_begin_elements(l, node, inputs, inputs, true, nest));
     for (uint32_t i = 0; i < inputs; i++)
         muc_text_add(line, "const int32_t %c = @%s - (%" PRId32 ");\n", names[i],
-                     muc_mcu_input_name(i), zero_of(muc_mcu_input(l, node, i)));
+                     muc_mcu_input_name(i), muc_zero_of(muc_mcu_input(l, node, i)));
     muc_text_add(line, "const int32_t x = ");
     return MUC_OK;
 }
@@ -62,7 +57,8 @@ static muc_status end_integers(muc_mcu_nest *nest, muc_text *line, const muc_nod
     const muc_tensor *y = muc_mcu_output(l, node, 0);
 
     muc_text_add(line, ";\n\n@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));",
-                 muc_mcu_c_type(y->dtype), least - zero_of(y), most - zero_of(y), zero_of(y));
+                 muc_mcu_c_type(y->dtype), least - muc_zero_of(y), most - muc_zero_of(y),
+                 muc_zero_of(y));
     MUC_TRY(muc_mcu_end_elements(nest, line));
     for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
@@ -161,8 +157,8 @@ bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *n
 static bool is_shift(const muc_node *node, const muc_tensor *x, const muc_tensor *y)
 {
     return node->op == MUC_OP_QUANTIZE && width_of(x) == 1 && width_of(y) == 1 &&
-           x->dtype != y->dtype && x->quantization->scales[0] == y->quantization->scales[0] &&
-           zero_of(x) - zero_of(y) == (x->dtype == MUC_U8 ? 128 : -128);
+           x->dtype != y->dtype && muc_scale_of(x) == muc_scale_of(y) &&
+           muc_zero_of(x) - muc_zero_of(y) == (x->dtype == MUC_U8 ? 128 : -128);
 }
 
 static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
@@ -220,8 +216,8 @@ muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *nod
     muc_scale_clamp(node, y, &least, &most);
     MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
     muc_text_add(&line, "@y = (%s)mur_stored_real(@a, ", muc_mcu_c_type(y->dtype));
-    muc_mcu_print_real(&line, (double)y->quantization->scales[0], false);
-    muc_text_add(&line, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");", zero_of(y), least, most);
+    muc_mcu_print_real(&line, (double)muc_scale_of(y), false);
+    muc_text_add(&line, ", %" PRId32 ", %" PRId32 ", %" PRId32 ");", muc_zero_of(y), least, most);
     return muc_mcu_end_elements(&nest, &line);
 }
 
@@ -255,22 +251,11 @@ muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *no
 
 /* ---- tables of int16 ---- */
 
-static bool table_scale(const muc_mcu_lowering *l, const muc_node *node, muc_table_scale *out)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-
-    return muc_mcu_is_quantized(x) && muc_mcu_is_quantized(y) && x->dtype == MUC_I16 &&
-           y->dtype == MUC_I16 && !x->quantization->zero_points[0] &&
-           !y->quantization->zero_points[0] &&
-           muc_scale_of_table(node->op, x->quantization->scales[0], y->quantization->scales[0],
-                              out);
-}
-
 bool muc_mcu_takes_sigmoid_s16(const muc_mcu_lowering *l, const muc_node *node)
 {
     muc_table_scale scale;
 
-    return table_scale(l, node, &scale);
+    return muc_scale_of_i16(l->graph, node, &scale);
 }
 
 muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
@@ -279,7 +264,7 @@ muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
     muc_text line = { 0 };
     muc_mcu_nest nest;
 
-    (void)table_scale(l, node, &scale);
+    (void)muc_scale_of_i16(l->graph, node, &scale);
     MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
     muc_mcu_print_sigmoid_table(l);
     muc_text_add(&line,
@@ -305,7 +290,7 @@ muc_status muc_mcu_write_dequantize_loops(muc_mcu_lowering *l, const muc_node *n
 
     MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, true, &nest));
     muc_text_add(&line, "@y = ");
-    muc_mcu_print_real(&line, (double)x->quantization->scales[0], false);
-    muc_text_add(&line, " * (float)(@a - (%" PRId32 "));", zero_of(x));
+    muc_mcu_print_real(&line, (double)muc_scale_of(x), false);
+    muc_text_add(&line, " * (float)(@a - (%" PRId32 "));", muc_zero_of(x));
     return muc_mcu_end_elements(&nest, &line);
 }

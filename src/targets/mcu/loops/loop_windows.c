@@ -246,7 +246,7 @@ static void print_channels(const window *w, uint32_t channels)
 /* the sum of channel c0 as an integer of y */
 static void set_requantized(const window *w, unsigned depth)
 {
-    int32_t least, most, zero = w->y->quantization->zero_points[0];
+    int32_t least, most, zero = muc_zero_of(w->y);
 
     muc_scale_clamp(w->node, w->y, &least, &most);
     line(w, depth, "sum = mur_clamp(%s(sum, channel[c0][1], channel[c0][2]),",
@@ -318,7 +318,7 @@ static dialect dialect_of(const window *w)
     if (in->bias && muc_mcu_input(w->l, w->node, in->bias))
         snprintf(d.bias, sizeof(d.bias), "%s[c0]", muc_mcu_input_name(in->bias));
     if (w->x->quantization) {
-        snprintf(d.x_zero, sizeof(d.x_zero), "(%" PRId32 ")", w->x->quantization->zero_points[0]);
+        snprintf(d.x_zero, sizeof(d.x_zero), "(%" PRId32 ")", muc_zero_of(w->x));
         snprintf(d.w_zero, sizeof(d.w_zero), "channel[c0][0]");
         d.round = set_requantized;
         return d;
@@ -450,7 +450,7 @@ muc_status muc_mcu_write_linear_quantized(muc_mcu_lowering *l, const muc_node *n
     line(&w, depth + 1,
          "sum += (a[r0 * %" PRIu32 "u + i] - (%" PRId32 ")) * (b[c0 * %" PRIu32
          "u + i] - channel[c0][0]);",
-         in, w.x->quantization->zero_points[0], in);
+         in, muc_zero_of(w.x), in);
     set_requantized(&w, depth);
     line(&w, depth, "y[r0 * %" PRIu32 "u + c0] = (%s)sum;", out, muc_mcu_c_type(w.y->dtype));
     close_all(&w, depth, 1);
@@ -514,8 +514,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     close_all(&w, depth, outer);
     if (counts_padding) {
         count_padding(&w, outer);
-        line(&w, outer, "best += (count - %s) * (%" PRId32 ");", read,
-             w.x->quantization->zero_points[0]);
+        line(&w, outer, "best += (count - %s) * (%" PRId32 ");", read, muc_zero_of(w.x));
     }
     if (!is_max && muc_node_attribute(node, MUC_KEY_ROUNDING)) /* halves up */
         line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
@@ -566,7 +565,7 @@ static void add_share(const window *w, const muc_tensor *weights, uint32_t out, 
     muc_text_add(&w->l->text, quantized ? "sum += (a[" : "sum += a[");
     print_place(w, w->x, "x", "from");
     if (quantized)
-        muc_text_add(&w->l->text, "] - (%" PRId32 ")) * (b[", w->x->quantization->zero_points[0]);
+        muc_text_add(&w->l->text, "] - (%" PRId32 ")) * (b[", muc_zero_of(w->x));
     else
         muc_text_add(&w->l->text, "] * b[");
     muc_text_add(&w->l->text, "from * %" PRId64 "u + c0 %% %" PRIu32 "u * %" PRId64 "u",
