@@ -60,6 +60,54 @@ muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out)
 
 const muc_attribute muc_int8_to = { .key = MUC_KEY_TO, .value.integer = MUC_I8 };
 
+/* ---- constants ---- */
+
+float muc_int8_reach(const pass *p, uint32_t tensor, uint64_t first, uint64_t count)
+{
+    bool shape = is_shape(p, tensor);
+    float most = shape ? 1 : 0;
+
+    for (uint64_t i = first; i < first + count && !shape; i++)
+        most = fmaxf(most, fabsf(element(p, tensor, i)));
+    return most;
+}
+
+/* to the nearest integer of a type and a quantization of one scale */
+static int32_t round_to(float value, muc_dtype dtype, const muc_quantization *q)
+{
+    return muc_scale_quantize(&(muc_tensor){ .dtype = dtype, .quantization = q }, value);
+}
+
+muc_status muc_int8_constant(pass *p, uint32_t tensor, muc_dtype dtype, const muc_quantization *q,
+                             uint64_t each, const char *suffix, uint32_t *out)
+{
+    uint64_t count = elements_of(p, tensor), width = muc_dtype_get(dtype)->block_bytes;
+    muc_tensor like = *old(p, tensor);
+    const char *name;
+    muc_status status;
+    uint8_t *data;
+
+    like.dtype = dtype;
+    like.quantization = q;
+    like.sequence = NULL;
+    like.sequence_bytes = 0;
+    MUC_TRY(muc_int8_suffixed(p, tensor, suffix, &name));
+    if (is_shape(p, tensor))
+        return muc_rewrite_constant(&p->r, name, &like, like.data, count * width, out);
+    MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, like.name, (size_t)(count * width), &data));
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t c = i / each % q->count;
+        muc_quantization one = { 1, 0, &q->scales[c], &q->zero_points[c] };
+        int32_t level = round_to(element(p, tensor, i), dtype, &one);
+
+        for (uint64_t k = 0; k < width; k++)
+            data[i * width + k] = (uint8_t)((uint32_t)level >> 8 * k);
+    }
+    status = muc_rewrite_constant(&p->r, name, &like, data, count * width, out);
+    free(data);
+    return status;
+}
+
 /* what numbers of a constant are at least, where a mask's depth does not matter */
 static float floor_of(const pass *p, uint32_t tensor)
 {
@@ -84,37 +132,20 @@ static float floor_of(const pass *p, uint32_t tensor)
 /* a constant of one scale over its own range */
 static muc_status int8_constant(pass *p, uint32_t tensor, uint32_t *out)
 {
-    const muc_tensor *from = old(p, tensor);
-    uint64_t count = elements_of(p, tensor);
+    uint64_t count = is_shape(p, tensor) ? 0 : elements_of(p, tensor);
     muc_quantization q = muc_int8_quantization_of(p, tensor);
-    muc_tensor like = *from;
-    float least = 0, most = 0;
-    const char *name;
-    muc_status status;
-    int8_t *data = NULL;
-    bool shape = is_shape(p, tensor), shared = p->sources[root(p, tensor)] > 0;
-    float floor = floor_of(p, tensor);
+    float least = 0, most = 0, floor = floor_of(p, tensor);
+    bool shared = p->sources[root(p, tensor)] > 0;
 
-    for (uint64_t i = 0; i < count && !shape; i++)
+    for (uint64_t i = 0; i < count; i++)
         most = fmaxf(most, element(p, tensor, i));
-    for (uint64_t i = 0; i < count && !shape && !shared; i++)
+    for (uint64_t i = 0; i < count && !shared; i++)
         least = fminf(least, fmaxf(element(p, tensor, i), floor));
     if (!(isfinite(least) && isfinite(most)))
-        return muc_fail(p->r.ctx, MUC_MALFORMED, from->name, MUC_NO_OFFSET, "not finite");
+        return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, tensor)->name, MUC_NO_OFFSET, "not finite");
     if (!shared)
         muc_int8_set_scale(p, root(p, tensor), least, most);
-    if (!shape)
-        MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, from->name, (size_t)count, &data));
-    for (uint64_t i = 0; i < count && !shape; i++)
-        data[i] = round_to(element(p, tensor, i), *q.scales, *q.zero_points);
-    like.dtype = MUC_I8;
-    like.quantization = &q;
-    status = muc_int8_suffixed(p, tensor, "int8", &name);
-    if (status == MUC_OK)
-        status =
-            muc_rewrite_constant(&p->r, name, &like, shape ? from->data : (void *)data, count, out);
-    free(data);
-    return status;
+    return muc_int8_constant(p, tensor, MUC_I8, &q, 1, "int8", out);
 }
 
 muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out)
@@ -160,7 +191,7 @@ static int64_t integer_of(const pass *p, uint32_t tensor, float value)
 {
     muc_quantization q = muc_int8_quantization_of(p, tensor);
 
-    return round_to(value, *q.scales, *q.zero_points);
+    return round_to(value, MUC_I8, &q);
 }
 
 /* the node's attributes, and the bounds of the relu or clip that it keeps; *count grows */
@@ -189,15 +220,6 @@ static muc_status bounded_attributes(pass *p, const muc_node *node, const muc_no
 
 /* ---- nodes ---- */
 
-/* The weights of a node and the quantization that they and the biases get. */
-typedef struct weights {
-    size_t channels, each;
-    float *scales, *bias_scales; /* [channels] */
-    int32_t *zeros, *biases;     /* [channels] */
-    int8_t *data;
-    bool is_shape; /* data are the zeros of a graph of shapes */
-} weights;
-
 /* The least power of 2^(1/8) that is not below a scale: so scales of any number of channels have
  * eight mantissas in all, and a kernel keeps a byte a channel instead of two words. */
 static float round_up_scale(float scale)
@@ -213,90 +235,76 @@ static float round_up_scale(float scale)
     return ldexpf(1, exponent);
 }
 
-/* The scales of channels; channels of zeros of a linear node take the greatest. */
-static muc_status choose_weight_scales(pass *p, uint32_t id, bool linear, weights *w)
+/* The scales of channels of `each` elements; channels of zeros of a linear node take the greatest.
+ */
+static muc_status choose_scales(pass *p, uint32_t id, bool linear, uint64_t each, size_t channels,
+                                float *scales)
 {
     float greatest = 0;
 
-    for (size_t c = 0; c < w->channels; c++) {
-        float most = w->is_shape ? 1 : 0;
+    for (size_t c = 0; c < channels; c++) {
+        float most = muc_int8_reach(p, id, c * each, each);
 
-        for (size_t i = 0; i < w->each && !w->is_shape; i++)
-            most = fmaxf(most, fabsf(element(p, id, c * w->each + i)));
         if (!isfinite(most))
             return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, id)->name, MUC_NO_OFFSET,
                             "channel %zu is not finite", c);
-        w->scales[c] = most / MOST > 1e-30f ? most / MOST : 0;
-        if (linear && w->scales[c] > 0)
-            w->scales[c] = round_up_scale(w->scales[c]);
-        greatest = fmaxf(greatest, w->scales[c]);
+        scales[c] = most / MOST > 1e-30f ? most / MOST : 0;
+        if (linear && scales[c] > 0)
+            scales[c] = round_up_scale(scales[c]);
+        greatest = fmaxf(greatest, scales[c]);
     }
-    for (size_t c = 0; c < w->channels; c++)
-        if (w->scales[c] == 0)
-            w->scales[c] = linear && greatest > 0 ? greatest : 1;
+    for (size_t c = 0; c < channels; c++)
+        if (scales[c] == 0)
+            scales[c] = linear && greatest > 0 ? greatest : 1;
     return MUC_OK;
 }
 
-static muc_status quantize_weights(pass *p, uint32_t id, uint32_t bias, float x_scale, weights *w)
+/* biases in units of the products of x and weights of such a quantization */
+static muc_status add_bias(pass *p, uint32_t id, float x_scale, const muc_quantization *weights,
+                           muc_arena *arena, uint32_t *out)
 {
-    for (size_t c = 0; c < w->channels; c++) {
-        double b;
-
-        w->bias_scales[c] = x_scale * w->scales[c];
-        for (size_t i = 0; i < w->each && !w->is_shape; i++)
-            w->data[c * w->each + i] = round_to(element(p, id, c * w->each + i), w->scales[c], 0);
-        if (bias == MUC_NO_ID)
-            continue;
-        b = round((double)element(p, bias, c) / ((double)x_scale * (double)w->scales[c]));
-        w->biases[c] = (int32_t)fmax(INT32_MIN, fmin(INT32_MAX, b));
-    }
-    p->result->weights += w->channels * w->each;
-    return MUC_OK;
-}
-
-static muc_status add_weights(pass *p, uint32_t id, uint32_t bias, weights *w, uint32_t *out)
-{
-    muc_quantization q = { (uint32_t)w->channels, 0, w->scales, w->zeros };
-    muc_quantization bias_q = { (uint32_t)w->channels, 0, w->bias_scales, w->zeros };
+    muc_quantization q = *weights;
     muc_tensor like = *old(p, id);
     const char *name;
+    int32_t *biases;
+    float *scales;
 
-    like.dtype = MUC_I8;
-    like.quantization = &q;
-    like.sequence = NULL;
-    like.sequence_bytes = 0;
-    MUC_TRY(muc_int8_suffixed(p, id, "int8", &name));
-    MUC_TRY(muc_rewrite_constant(&p->r, name, &like, w->data, w->channels * w->each, &out[1]));
-    if (bias == MUC_NO_ID)
-        return MUC_OK;
-    like = *old(p, bias);
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, q.count, &scales));
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, q.count, &biases));
+    for (uint32_t c = 0; c < q.count; c++) {
+        double unit = (double)x_scale * (double)weights->scales[c];
+
+        scales[c] = x_scale * weights->scales[c];
+        biases[c] =
+            (int32_t)fmax(INT32_MIN, fmin(INT32_MAX, round((double)element(p, id, c) / unit)));
+    }
+    q.scales = scales;
     like.dtype = MUC_I32;
-    like.quantization = &bias_q;
-    MUC_TRY(muc_int8_suffixed(p, bias, "int32", &name));
-    return muc_rewrite_constant(&p->r, name, &like, w->biases, w->channels * sizeof(int32_t),
-                                &out[2]);
+    like.quantization = &q;
+    MUC_TRY(muc_int8_suffixed(p, id, "int32", &name));
+    return muc_rewrite_constant(&p->r, name, &like, biases, q.count * sizeof(*biases), out);
 }
 
 static muc_status fill_weights(pass *p, const muc_node *node, muc_arena *arena, uint32_t *out)
 {
     uint32_t id = node->inputs[1], bias = muc_node_input(node, 2), channels = 0;
-    weights w = { 0 };
+    float *scales;
+    int32_t *zeros;
+    uint64_t each;
 
     (void)muc_rewrite_dim(&p->r.old, old(p, id), 0, &channels);
-    w.channels = channels;
-    w.each = channels ? (size_t)elements_of(p, id) / channels : 0;
-    w.is_shape = is_shape(p, id);
-    w.data = w.is_shape ? (int8_t *)(uintptr_t)old(p, id)->data : NULL;
-    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.scales));
-    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.bias_scales));
-    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.zeros));
-    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels, &w.biases));
-    if (!w.is_shape)
-        MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, w.channels * w.each, &w.data));
-    MUC_TRY(choose_weight_scales(p, id, muc_op_real_product(node->op) == MUC_PRODUCT_ROWS, &w));
-    MUC_TRY(
-        quantize_weights(p, id, bias, *muc_int8_quantization_of(p, node->inputs[0]).scales, &w));
-    return add_weights(p, id, bias, &w, out);
+    each = channels ? elements_of(p, id) / channels : 1;
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, channels, &scales));
+    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, channels, &zeros));
+    MUC_TRY(choose_scales(p, id, muc_op_real_product(node->op) == MUC_PRODUCT_ROWS, each, channels,
+                          scales));
+    p->result->weights += elements_of(p, id);
+    MUC_TRY(muc_int8_constant(p, id, MUC_I8, &(muc_quantization){ channels, 0, scales, zeros },
+                              each, "int8", &out[1]));
+    if (bias == MUC_NO_ID)
+        return MUC_OK;
+    return add_bias(p, bias, *muc_int8_quantization_of(p, node->inputs[0]).scales,
+                    &(muc_quantization){ channels, 0, scales, zeros }, arena, &out[2]);
 }
 
 /* weights and bias of a node as new constants out[1], out[2] */
@@ -353,17 +361,17 @@ static muc_status emit_fixed(pass *p, const muc_node *node)
 
 /* ---- functions of one tensor ---- */
 
-/* the outputs for inputs -128.. of in_scale, in_zero */
-static muc_status make_table(const pass *p, uint32_t tensor, float in_scale, int32_t in_zero,
-                             float scale, int32_t zero, int8_t table[LEVELS])
+/* the outputs for inputs -128.. */
+static muc_status make_table(const pass *p, uint32_t tensor, const muc_quantization *x,
+                             const muc_quantization *y, int8_t table[LEVELS])
 {
     float numbers[LEVELS], values[LEVELS];
 
     for (int i = 0; i < LEVELS; i++)
-        numbers[i] = in_scale * (float)(i + LEAST - in_zero);
+        numbers[i] = *x->scales * (float)(i + LEAST - *x->zero_points);
     MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions, tensor, numbers, LEVELS, values));
     for (int i = 0; i < LEVELS; i++)
-        table[i] = round_to(values[i], scale, zero);
+        table[i] = (int8_t)round_to(values[i], MUC_I8, y);
     return MUC_OK;
 }
 
@@ -377,7 +385,7 @@ static muc_status emit_table(pass *p, const muc_node *node)
 
     like.dims[0] = muc_expr_const(p->r.graph->pool, LEVELS);
     MUC_TRY(muc_int8_need(p, from, &inputs[0]));
-    MUC_TRY(make_table(p, out, *x.scales, *x.zero_points, *y.scales, *y.zero_points, table));
+    MUC_TRY(make_table(p, out, &x, &y, table));
     MUC_TRY(muc_int8_suffixed(p, out, "table", &name));
     MUC_TRY(muc_rewrite_constant(&p->r, name, &like, table, sizeof(table), &inputs[1]));
     return add_int8(p, MUC_OP_LOOKUP, out, inputs, 2, NULL, 0);

@@ -115,19 +115,18 @@ float muc_int8_step(const pass *p, uint32_t tensor);
 /* Fills parents, sources, scales and zeros. */
 muc_status muc_int8_scales(pass *p);
 
-static inline int8_t round_to(float value, float scale, int32_t zero)
-{
-    float q = roundf(value / scale) + (float)zero;
-
-    return (int8_t)(q < LEAST ? LEAST : q > MOST ? MOST : q == q ? q : (float)zero);
-}
-
 /* ---- the new graph ---- */
 
 muc_quantization muc_int8_quantization_of(const pass *p, uint32_t tensor);
 extern const muc_attribute muc_int8_to; /* to=i8 */
 /* "NAME.suffix" of an old tensor, in the arena. */
 muc_status muc_int8_suffixed(pass *p, uint32_t tensor, const char *suffix, const char **out);
+/* The greatest magnitude of some elements of a real constant; 1 if only its shape is known. */
+float muc_int8_reach(const pass *p, uint32_t tensor, uint64_t first, uint64_t count);
+/* A real constant as integers, a new one called "NAME.suffix": element i to the nearest level of
+ * scale i / each % q's count. */
+muc_status muc_int8_constant(pass *p, uint32_t tensor, muc_dtype dtype, const muc_quantization *q,
+                             uint64_t each, const char *suffix, uint32_t *out);
 /* The name of an old tensor's int8 form. */
 muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out);
 /* The new tensors of an old one, conversions added where they are missing. */

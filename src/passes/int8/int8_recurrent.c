@@ -17,17 +17,13 @@ static bool has_state(const pass *p, uint32_t id)
 /* the greatest magnitude that an old tensor has, or may be seen to have; 0 of an absent one */
 static float reach_of(const pass *p, uint32_t id)
 {
-    float most = 0;
-
     if (id == MUC_NO_ID)
         return 0;
-    if (!is_constant(p, id))
-        return p->ranges->tensors[id].counts
-                   ? fmaxf(-p->ranges->tensors[id].least, p->ranges->tensors[id].most)
-                   : 0;
-    for (uint64_t i = 0; i < elements_of(p, id); i++)
-        most = fmaxf(most, fabsf(element(p, id, i)));
-    return most;
+    if (is_constant(p, id))
+        return muc_int8_reach(p, id, 0, elements_of(p, id));
+    return p->ranges->tensors[id].counts
+               ? fmaxf(-p->ranges->tensors[id].least, p->ranges->tensors[id].most)
+               : 0;
 }
 
 bool muc_int8_takes_recurrent(const pass *p, const muc_node *node)
@@ -47,31 +43,31 @@ bool muc_int8_takes_recurrent(const pass *p, const muc_node *node)
 
 /* ---- weights ---- */
 
-/* One matrix [directions, gates * hidden, columns] and what it becomes. */
+/* One matrix [directions, gates * hidden, columns] and its scales. */
 typedef struct matrix {
     uint32_t id, rows, columns; /* rows of a direction */
     uint64_t elements;
     float *scales;  /* [rows] */
     int32_t *zeros; /* [rows] */
-    int8_t *data;   /* [elements] */
 } matrix;
 
 static muc_status scale_gates(pass *p, uint32_t gates, matrix *m)
 {
+    const uint64_t gate_elements = (uint64_t)m->rows / gates * m->columns;
     float most[MOST_GATES] = { 0 };
-    uint32_t hidden = m->rows / gates;
 
-    for (uint64_t i = 0; i < m->elements; i++) {
-        float *of = &most[i / m->columns % m->rows / hidden];
+    for (uint64_t i = 0; i < m->elements; i += gate_elements) {
+        float *of = &most[i / gate_elements % gates];
 
-        *of = fmaxf(*of, is_shape(p, m->id) ? 1 : fabsf(element(p, m->id, i)));
+        *of = fmaxf(*of, muc_int8_reach(p, m->id, i, gate_elements));
     }
     for (uint32_t i = 0; i < m->rows; i++) {
-        float scale = most[i / hidden] / MOST;
+        uint32_t gate = i / (m->rows / gates);
+        float scale = most[gate] / MOST;
 
         if (!isfinite(scale))
             return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, m->id)->name, MUC_NO_OFFSET,
-                            "gate %u is not finite", i / hidden);
+                            "gate %u is not finite", gate);
         m->scales[i] = scale > 1e-30f ? scale : 1;
     }
     return MUC_OK;
@@ -88,27 +84,15 @@ static muc_status prepare_matrix(pass *p, const muc_node *node, uint32_t input, 
     (void)muc_rewrite_dim(&p->r.old, w, 2, &m->columns);
     MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, m->rows, &m->scales));
     MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, m->rows, &m->zeros));
-    MUC_TRY(scale_gates(p, gates, m));
-    m->data = (int8_t *)(uintptr_t)w->data;
-    if (is_shape(p, m->id))
-        return MUC_OK;
-    MUC_TRY(MUC_ARENA_NEW(p->r.ctx, arena, (size_t)m->elements, &m->data));
-    for (uint64_t i = 0; i < m->elements; i++)
-        m->data[i] = round_to(element(p, m->id, i), m->scales[i / m->columns % m->rows], 0);
-    return MUC_OK;
+    return scale_gates(p, gates, m);
 }
 
 static muc_status add_matrix(pass *p, const matrix *m, uint32_t *out)
 {
     muc_quantization q = { m->rows, 1, m->scales, m->zeros };
-    muc_tensor like = *old(p, m->id);
-    const char *name;
 
-    like.dtype = MUC_I8;
-    like.quantization = &q;
     p->result->weights += m->elements;
-    MUC_TRY(muc_int8_suffixed(p, m->id, "int8", &name));
-    return muc_rewrite_constant(&p->r, name, &like, m->data, m->elements, out);
+    return muc_int8_constant(p, m->id, MUC_I8, &q, m->columns, "int8", out);
 }
 
 /* biases [directions, 2 rows] of both products, each in the units of its sums */
@@ -156,18 +140,19 @@ static muc_status need_state(pass *p, const muc_node *node, uint32_t id, muc_dty
     const muc_tensor *x = old(p, node->inputs[0]);
     bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1, is_byte = dtype == MUC_I8;
     muc_tensor like = { .dtype = dtype, .rank = 3, .quantization = q };
-    uint64_t count = 1;
-    const char *name;
+    uint64_t bytes = is_byte ? 1 : 2;
+    const char *suffix = is_byte ? "state8" : "state16", *name;
     muc_status status;
     uint8_t *data;
 
-    MUC_TRY(muc_int8_suffixed(p, id == MUC_NO_ID ? node->outputs[0] : id,
-                              is_byte ? "state8" : "state16", &name));
-    if (id != MUC_NO_ID && !is_constant(p, id)) {
+    if (is_byte && id != MUC_NO_ID && !is_constant(p, id))
+        return muc_int8_need(p, id, out);
+    if (id != MUC_NO_ID && is_constant(p, id))
+        return muc_int8_constant(p, id, dtype, q, 1, suffix, out);
+    MUC_TRY(muc_int8_suffixed(p, id == MUC_NO_ID ? node->outputs[0] : id, suffix, &name));
+    if (id != MUC_NO_ID) {
         uint32_t real;
 
-        if (is_byte)
-            return muc_int8_need(p, id, out);
         MUC_TRY(muc_int8_need_float(p, id, &real));
         return muc_rewrite_add(&p->r, MUC_OP_QUANTIZE, name, &real, 1, &to, 1, q, out);
     }
@@ -175,19 +160,10 @@ static muc_status need_state(pass *p, const muc_node *node, uint32_t id, muc_dty
     like.dims[first ? 0 : 1] = x->dims[first ? 0 : 1];
     like.dims[2] = old(p, node->inputs[2])->dims[2];
     for (uint32_t i = 0; i < 3; i++)
-        count *= muc_expr_get(p->r.graph->pool, like.dims[i])->immediate;
-    MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, x->name, (size_t)count * (is_byte ? 1 : 2), &data));
-    for (uint64_t i = 0; i < count; i++) {
-        float value = id == MUC_NO_ID ? 0 : element(p, id, i);
-        int32_t least = is_byte ? LEAST : INT16_MIN, most = is_byte ? MOST : INT16_MAX;
-        float steps = roundf(value / *q->scales) + (float)*q->zero_points;
-        int32_t rounded = (int32_t)fmaxf((float)least, fminf((float)most, steps));
-
-        data[is_byte ? i : 2 * i] = (uint8_t)rounded;
-        if (!is_byte)
-            data[2 * i + 1] = (uint8_t)(rounded >> 8);
-    }
-    status = muc_rewrite_constant(&p->r, name, &like, data, count * (is_byte ? 1 : 2), out);
+        bytes *= muc_expr_get(p->r.graph->pool, like.dims[i])->immediate;
+    MUC_TRY(MUC_NEW_ARRAY(p->r.ctx, x->name, (size_t)bytes, &data));
+    memset(data, *q->zero_points, (size_t)bytes); /* of 16 bits it is 0 */
+    status = muc_rewrite_constant(&p->r, name, &like, data, bytes, out);
     free(data);
     return status;
 }
