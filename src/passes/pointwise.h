@@ -10,9 +10,9 @@
 uint32_t muc_pointwise_function(const muc_rewrite *r, const muc_node *node,
                                 const uint32_t *functions);
 
-/* What an f32 tensor is for count numbers of the tensor that it is a function of, by the reference.
- */
-muc_status muc_pointwise_evaluate(const muc_rewrite *r, const uint32_t *functions, uint32_t tensor,
-                                  const float *numbers, uint32_t count, float *out);
+/* What a tensor is for count numbers of the tensor that it is a function of, by the reference. Both
+ * are packed, each of its tensor's type. */
+muc_status muc_pointwise_evaluate(const muc_rewrite *r, uint32_t of, uint32_t tensor,
+                                  const void *numbers, uint32_t count, void *out);
 
 #endif

@@ -369,7 +369,7 @@ static muc_status make_table(const pass *p, uint32_t tensor, const muc_quantizat
 
     for (int i = 0; i < LEVELS; i++)
         numbers[i] = *x->scales * (float)(i + LEAST - *x->zero_points);
-    MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions, tensor, numbers, LEVELS, values));
+    MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions[tensor], tensor, numbers, LEVELS, values));
     for (int i = 0; i < LEVELS; i++)
         table[i] = (int8_t)round_to(values[i], MUC_I8, y);
     return MUC_OK;

@@ -336,7 +336,7 @@ static muc_status is_worth_table(const pass *p, uint32_t tensor, bool *worth)
     muc_range_choose(range, LEVELS, &least, &most);
     for (int i = 0; i < LEVELS; i++)
         numbers[i] = least + (most - least) * (float)i / (LEVELS - 1);
-    MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions, tensor, numbers, LEVELS, values));
+    MUC_TRY(muc_pointwise_evaluate(&p->r, p->functions[tensor], tensor, numbers, LEVELS, values));
     for (int bin = 0; range->counts && bin < MUC_RANGE_BINS; bin++) {
         double x = ((double)bin + 0.5) / (MUC_RANGE_BINS / 2) - 1, w = (double)range->counts[bin];
         double at = (x * (double)range->reach - (double)least) / (double)(most - least);

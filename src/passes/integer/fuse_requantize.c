@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "graph/bounds.h"
-#include "mur_quantlib.h"
-#include "passes/rewrite.h"
+#include "passes/pointwise.h"
 
 enum { MOST_ATTRIBUTES = 16, LEAST_LOOKUPS = 64, MOST_CHAIN = 8 };
 
@@ -265,123 +264,90 @@ static bool is_byte(const muc_tensor *t)
     return (t->dtype == MUC_I8 || t->dtype == MUC_U8) && !t->quantization;
 }
 
-/* the words of a constant of so many i32 */
-static bool words_of(const muc_rewrite *r, uint32_t id, size_t count, int32_t *out)
+static bool is_words(const muc_rewrite *r, uint32_t id)
 {
-    const muc_tensor *t = muc_rewrite_old(r, id);
-
-    if (!muc_rewrite_is_constant(r, id) || t->dtype != MUC_I32 || t->bytes != count * sizeof(*out))
-        return false;
-    memcpy(out, t->data, count * sizeof(*out));
-    return true;
+    return muc_rewrite_is_constant(r, id) && muc_rewrite_old(r, id)->dtype == MUC_I32;
 }
 
-/* whether a run may hold these integers in input 1 */
-static bool are_allowed(const muc_node *node, const int32_t *words)
+static bool is_word(const muc_rewrite *r, uint32_t id)
 {
+    return is_words(r, id) && muc_rewrite_old(r, id)->bytes == sizeof(int32_t);
+}
+
+/* whether a run may hold the integers of input 1, constants of i32 */
+static bool are_allowed(const muc_rewrite *r, const muc_node *node)
+{
+    const uint8_t *words = muc_rewrite_old(r, node->inputs[1])->data;
     muc_bound bounds[MUC_MOST_BOUNDS];
     uint32_t count = muc_bounds_of(node, 0, bounds);
 
-    for (uint32_t i = 0; i < count; i++)
-        if (words[bounds[i].first] < bounds[i].ends[0] ||
-            words[bounds[i].first] > bounds[i].ends[1])
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t word = muc_dtype_integer(MUC_I32, words + bounds[i].first * sizeof(int32_t));
+
+        if (word < bounds[i].ends[0] || word > bounds[i].ends[1])
             return false;
+    }
     return true;
 }
 
-/* what a node makes of one number; false if that is not known, or not one number's function */
-static bool apply(const muc_rewrite *r, const muc_node *node, int64_t *x)
+/* whether each element of the node's output is a function of one of input 0 */
+static bool is_function(const muc_rewrite *r, const muc_node *node)
 {
-    int64_t low, high;
-    muc_dtype to = muc_rewrite_old(r, node->outputs[0])->dtype;
-    int32_t words[3], add;
+    const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
 
     switch ((int)node->op) {
     case MUC_OP_REQUANT_SHIFT:
-        if (!words_of(r, node->inputs[1], 1, words) || !words_of(r, node->inputs[2], 1, &add))
-            return false;
-        *x = mur_quantlib_requant((int32_t)*x, *words, add,
-                                  (unsigned)muc_node_integer(node, MUC_KEY_SHIFT),
-                                  (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN),
-                                  (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX));
-        return true;
+        return is_word(r, node->inputs[1]) && is_word(r, node->inputs[2]);
     case MUC_OP_INTEGER_HARD_SWISH:
-        if (!words_of(r, node->inputs[1], 3, words))
-            return false;
-        *x = mur_quantlib_hard_swish((int32_t)*x, words);
-        return true;
     case MUC_OP_INTEGER_GELU:
-        if (!words_of(r, node->inputs[1], 2, words) || !are_allowed(node, words))
-            return false;
-        *x = mur_quantlib_gelu((int32_t)*x, words);
-        return true;
+        return is_words(r, node->inputs[1]) && are_allowed(r, node);
     case MUC_OP_MUL:
-        if (!words_of(r, node->inputs[1], 1, words) || to != MUC_I32)
-            return false;
-        *x *= *words;
-        return *x >= INT32_MIN && *x <= INT32_MAX;
+        return is_word(r, node->inputs[1]) && y->dtype == MUC_I32;
     case MUC_OP_LOOKUP:
-        low = muc_rewrite_old(r, node->inputs[0])->dtype == MUC_I8 ? INT8_MIN : 0;
-        if (!muc_rewrite_is_constant(r, node->inputs[1]))
-            return false;
-        *x = muc_dtype_integer(to, muc_rewrite_old(r, node->inputs[1])->data + (*x - low));
-        return true;
-    case MUC_OP_CAST: /* to a type that holds it */
-        return !muc_rewrite_old(r, node->outputs[0])->quantization &&
-               muc_dtype_get(to)->kind == MUC_DTYPE_INTEGER && muc_dtype_range(to, &low, &high) &&
-               *x >= low && *x <= high;
+        return muc_rewrite_is_constant(r, node->inputs[1]);
+    case MUC_OP_CAST:
+        return !y->quantization && muc_dtype_get(y->dtype)->kind == MUC_DTYPE_INTEGER;
     default:
         return false;
     }
 }
 
-/* The nodes from a byte to node's output, the last first, all of functions of one number that
- * nothing else reads; 0 if there are none. */
-static uint32_t find_chain(const muc_rewrite *r, const muc_node *node,
-                           const muc_node *chain[MOST_CHAIN])
+/* The byte tensor that the node's output is a function of, by as many nodes as possible that
+ * nothing else reads; MUC_NO_ID if there is none. */
+static uint32_t find_origin(const muc_rewrite *r, const muc_node *node)
 {
-    uint32_t count = 0, whole = 0;
+    uint32_t origin = MUC_NO_ID;
 
-    while (node && count < MOST_CHAIN) {
-        int64_t zero = 0;
+    for (uint32_t count = 0; node && count < MOST_CHAIN && is_function(r, node); count++) {
+        uint32_t x = node->inputs[0];
 
-        if (!apply(r, node, &zero))
-            break;
-        chain[count++] = node;
-        if (is_byte(muc_rewrite_old(r, node->inputs[0])))
-            whole = count;
-        node = muc_rewrite_only_reader(r, node->inputs[0])
-                   ? muc_rewrite_producer(r, node->inputs[0])
-                   : NULL;
+        if (is_byte(muc_rewrite_old(r, x)))
+            origin = x;
+        node = muc_rewrite_only_reader(r, x) ? muc_rewrite_producer(r, x) : NULL;
     }
-    return whole;
+    return origin;
 }
 
 static muc_status make_lookup(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
-    const muc_node *chain[MOST_CHAIN];
     muc_tensor like = { .dtype = y->dtype, .rank = 1 };
-    uint32_t count = is_byte(y) ? find_chain(r, node, chain) : 0, inputs[2];
-    int64_t low = 0, high = 0, elements = 1;
-    uint8_t table[256];
+    uint32_t origin = is_byte(y) ? find_origin(r, node) : MUC_NO_ID, inputs[2];
+    uint8_t numbers[256], table[256], first;
+    int64_t elements = 1;
 
     for (uint32_t i = 0; i < y->rank && elements < LEAST_LOOKUPS; i++)
         elements *= muc_expr_get(r->graph->pool, y->dims[i])->hi;
-    if (count == 0 || (count == 1 && node->op == MUC_OP_LOOKUP) || elements < LEAST_LOOKUPS)
+    if (origin == MUC_NO_ID || (origin == node->inputs[0] && node->op == MUC_OP_LOOKUP) ||
+        elements < LEAST_LOOKUPS)
         return MUC_OK;
-    muc_dtype_range(muc_rewrite_old(r, chain[count - 1]->inputs[0])->dtype, &low, &high);
-    for (int64_t i = 0; i < 256; i++) {
-        int64_t x = low + i;
-
-        for (uint32_t k = count; k-- > 0;)
-            if (!apply(r, chain[k], &x))
-                return MUC_OK;
-        table[i] = (uint8_t)x;
-    }
     *done = true;
+    first = muc_rewrite_old(r, origin)->dtype == MUC_I8 ? 128 : 0;
+    for (uint32_t i = 0; i < 256; i++)
+        numbers[i] = (uint8_t)(first + i);
+    MUC_TRY(muc_pointwise_evaluate(r, origin, node->outputs[0], numbers, 256, table));
     like.dims[0] = muc_expr_const(r->graph->pool, 256);
-    MUC_TRY(muc_rewrite_tensor(r, chain[count - 1]->inputs[0], &inputs[0]));
+    MUC_TRY(muc_rewrite_tensor(r, origin, &inputs[0]));
     MUC_TRY(muc_rewrite_constant(r, "table", &like, table, sizeof(table), &inputs[1]));
     return muc_rewrite_change(r, node, MUC_OP_LOOKUP, inputs, 2, NULL, 0);
 }
