@@ -15,6 +15,7 @@ static const char room[] = "blockdialect";
 typedef struct encoded_band {
     uint8_t *data;
     size_t bytes;
+    uint32_t at; /* where it goes in the sequence */
     uint64_t blocks[MUC_BD_KIND_COUNT], shared;
     double error, energy;
 } encoded_band;
@@ -164,6 +165,28 @@ static muc_status encode_band(void *arg, size_t index)
     return status;
 }
 
+enum { JOINED = 32 /* bands, which take some pages */ };
+
+typedef struct joining {
+    const encoding *encoding;
+    uint8_t *out;
+} joining;
+
+static muc_status join_some(void *arg, size_t index)
+{
+    const joining *j = arg;
+    const encoding *e = j->encoding;
+
+    for (size_t i = JOINED * index; i < JOINED * (index + 1) && i < e->grid.bands; i++) {
+        encoded_band *band = &e->bands[i];
+
+        memcpy(j->out + band->at, band->data, band->bytes);
+        free(band->data);
+        band->data = NULL;
+    }
+    return MUC_OK;
+}
+
 static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
 {
     uint64_t total = muc_bd_bands_index_bytes(&e->grid);
@@ -186,9 +209,7 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
     for (uint32_t i = 0; i < e->grid.bands; i++) {
         encoded_band *b = &e->bands[i];
 
-        memcpy(out->data + at, b->data, b->bytes);
-        free(b->data);
-        b->data = NULL;
+        b->at = at;
         at += (uint32_t)b->bytes;
         for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
             out->blocks[kind] += b->blocks[kind];
@@ -196,7 +217,8 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
         out->error += b->error;
         out->energy += b->energy;
     }
-    return MUC_OK;
+    return muc_parallel_for(e->ctx, muc_bd_pieces(e->grid.bands, JOINED), join_some,
+                            &(joining){ e, out->data });
 }
 
 static muc_status encode(encoding *e, muc_bd_sequence *out)

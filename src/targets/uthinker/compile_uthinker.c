@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/choice.h"
+#include "base/threads.h"
 #include "run/bdt_model.h"
 #include "run/engine.h"
 #include "run/logits.h"
@@ -268,12 +269,31 @@ static muc_status add_golden_vectors(compile_job *job)
     return muc_uthinker_write(job->ctx, job->build);
 }
 
+/* The program's logits beside those of the checkpoint in float32, [compared][vocabulary]. */
+typedef struct comparison {
+    const compile_job *job;
+    const float *reference;
+    double kl[CHECKED_POSITIONS];
+    bool agrees[CHECKED_POSITIONS];
+} comparison;
+
+static muc_status compare_position(void *arg, size_t i)
+{
+    comparison *c = arg;
+    uint32_t vocabulary = c->job->opened.meta->vocabulary;
+    const float *p = c->reference + i * vocabulary, *q = c->job->logits + i * vocabulary;
+
+    c->kl[i] = muc_logits_divergence(p, muc_logits_partition(p, vocabulary), q,
+                                     muc_logits_partition(q, vocabulary), vocabulary);
+    c->agrees[i] = muc_logits_arg_max(p, vocabulary) == muc_logits_arg_max(q, vocabulary);
+    return MUC_OK;
+}
+
 /* How far the program's logits are from those of the checkpoint in float32. */
 static muc_status self_check(compile_job *job)
 {
-    uint32_t vocabulary = job->opened.meta->vocabulary, agreed = 0;
-    uint32_t token[CHECKED_POSITIONS];
-    const float *reference;
+    comparison c = { .job = job };
+    uint32_t token[CHECKED_POSITIONS], agreed = 0;
     muc_engine *engine;
     muc_status status;
 
@@ -282,14 +302,12 @@ static muc_status self_check(compile_job *job)
     for (uint32_t i = 0; i < job->compared; i++)
         token[i] = job->golden[i].token;
     MUC_TRY(muc_engine_new(job->ctx, job->model, &engine));
-    status = muc_engine_feed(engine, token, job->compared, true, &reference);
-    for (uint32_t i = 0; status == MUC_OK && i < job->compared; i++) {
-        const float *p = reference + (size_t)i * vocabulary;
-        const float *q = job->logits + (size_t)i * vocabulary;
-
-        job->kl += muc_logits_divergence(p, muc_logits_partition(p, vocabulary), q,
-                                         muc_logits_partition(q, vocabulary), vocabulary);
-        agreed += muc_logits_arg_max(p, vocabulary) == muc_logits_arg_max(q, vocabulary);
+    status = muc_engine_feed(engine, token, job->compared, true, &c.reference);
+    if (status == MUC_OK)
+        status = muc_parallel_for(job->ctx, job->compared, compare_position, &c);
+    for (uint32_t i = 0; i < job->compared; i++) {
+        job->kl += c.kl[i];
+        agreed += c.agrees[i];
     }
     muc_engine_free(engine);
     job->kl /= job->compared;

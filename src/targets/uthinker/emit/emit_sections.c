@@ -5,6 +5,7 @@
 
 #include "base/half.h"
 #include "base/large.h"
+#include "base/threads.h"
 #include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
@@ -168,25 +169,44 @@ static muc_status emit_tables(const emitter *e, const muc_uthinker_layout *y)
     return MUC_OK;
 }
 
-/* the layers' sequences as one: tile offsets first, then the blocks of all layers */
-static void join_sequences(const muc_uthinker_model *model, muc_matrix_kind kind,
-                           const muc_uthinker_matrix *matrix, uint8_t *wgts)
+/* The layers' sequences of a kind, to be one. */
+typedef struct joining {
+    const muc_uthinker_weight *weights; /* [layers] */
+    uint32_t tiles;                     /* of one */
+    uint32_t *at;                       /* [layers] where the blocks of each begin */
+    uint8_t *out;
+} joining;
+
+static muc_status join_sequence(void *arg, size_t i)
 {
-    muc_matrix_shape shape = muc_uthinker_matrix_shape(model, kind);
-    uint32_t index_bytes = 4 * (matrix->tiles + 1), at = index_bytes, tile = 0;
-    uint8_t *sequence = wgts + matrix->offset;
+    const joining *j = arg;
+    const muc_uthinker_weight *weight = &j->weights[i];
+    uint32_t own = 4 * (j->tiles + 1);
+    uint8_t *index = j->out + 4 * i * j->tiles;
 
-    for (uint32_t i = 0; i < shape.count; i++) {
-        const muc_uthinker_weight *weight = &model->weights[kind][i];
-        uint32_t tiles = matrix->tiles / shape.count, own = 4 * (tiles + 1);
+    for (uint32_t t = 0; t < j->tiles; t++)
+        muc_store_u32(index + 4 * (size_t)t,
+                      muc_load_u32(weight->sequence + 4 * (size_t)t) - own + j->at[i]);
+    muc_uthinker_copy_blocks(weight, j->tiles, j->out + j->at[i]);
+    muc_large_rest(weight->whole ? weight->whole : weight->sequence, weight->resting);
+    return MUC_OK;
+}
 
-        for (uint32_t t = 0; t < tiles; t++)
-            muc_store_u32(sequence + 4 * (size_t)tile++,
-                          muc_load_u32(weight->sequence + 4 * (size_t)t) - own + at);
-        at += (uint32_t)muc_uthinker_copy_blocks(weight, tiles, sequence + at);
-        muc_large_rest(weight->whole ? weight->whole : weight->sequence, weight->resting);
+/* tile offsets first, then the blocks of all layers */
+static muc_status join_sequences(const emitter *e, const muc_uthinker_model *model,
+                                 muc_matrix_kind kind, const muc_uthinker_matrix *matrix,
+                                 uint8_t *wgts)
+{
+    uint32_t count = muc_uthinker_matrix_shape(model, kind).count, at = 4 * (matrix->tiles + 1);
+    joining j = { model->weights[kind], matrix->tiles / count, NULL, wgts + matrix->offset };
+
+    MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, count, &j.at));
+    for (uint32_t i = 0; i < count; i++) {
+        j.at[i] = at;
+        at += (uint32_t)j.weights[i].bytes - 4 * (j.tiles + 1);
     }
-    muc_store_u32(sequence + 4 * (size_t)tile, at);
+    muc_store_u32(j.out + 4 * (size_t)matrix->tiles, at);
+    return muc_parallel_for(e->ctx, count, join_sequence, &j);
 }
 
 static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model,
@@ -197,7 +217,7 @@ static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model
     MUC_TRY(muc_container_place_weights(e->ctx, e->arena, e->out, y->wgts_bytes, &wgts));
     for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
         if (y->matrix[i].bytes)
-            join_sequences(model, (muc_matrix_kind)i, &y->matrix[i], wgts);
+            MUC_TRY(join_sequences(e, model, (muc_matrix_kind)i, &y->matrix[i], wgts));
     return MUC_OK;
 }
 

@@ -233,7 +233,7 @@ static bool pack(muc_fast_product *product, const mur_sim_product *op, known_ope
         if (!of->packed[i])
             return false;
     }
-    if (muc_parallel_brief(product->ctx, product->streams, pack_part, &p) != MUC_OK)
+    if (muc_parallel_for(product->ctx, product->streams, pack_part, &p) != MUC_OK)
         return false;
     for (size_t i = 0; i < product->streams; i++)
         product->stream[i].chunk->used += part_bytes(product, op, i);
