@@ -62,10 +62,9 @@ AVX512 static INLINE void put_values(place at, __m128i even, __m128i odd, uint32
         _mm_or_si128(_mm_and_si128(even, low), _mm_slli_epi16(_mm_and_si128(odd, low), 4));
 
     _mm_storeu_si128((void *)fours, nibbles);
-    for (uint32_t i = 0; i < 4; i++)
-        memcpy(at.out->nibbles[at.half][i][at.lane], &fours[i], sizeof(fours[i]));
-    for (uint32_t i = 0; i < HIGHS; i++) /* from ones */
-        at.out->high[at.half][i] ^= (uint64_t)(~highs[i / 4] >> i % 4 * 4 & 15u) << 4 * at.lane;
+    EACH(i, 4) memcpy(at.out->nibbles[at.half][i][at.lane], &fours[i], sizeof(fours[i]));
+    EACH(i, HIGHS) /* from ones */
+    at.out->high[at.half][i] ^= (uint64_t)(~highs[i / 4] >> i % 4 * 4 & 15u) << 4 * at.lane;
     at.out->scale[at.half][at.lane] = (uint16_t)((exponent + 127 - MUR_BLOCK_EXPONENT_BIAS) << 7);
 }
 
