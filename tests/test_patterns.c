@@ -22,7 +22,11 @@ static const char head[] = "graph steps\n"
                            "tensor quick = const f32 [] values 1.702\n"
                            "tensor odd = const f32 [] values 1.5\n"
                            "tensor g = const f32 [6] values 1, 2, -0.5, 0.25, 3, -1\n"
-                           "tensor b = const f32 [1, 6] values 0.1, -0.2, 0.3, 0, 1, 2\n";
+                           "tensor b = const f32 [1, 6] values 0.1, -0.2, 0.3, 0, 1, 2\n"
+                           "tensor gains = const f32 [3] values 1, -2, 0.5\n"
+                           "tensor biases = const f32 [3] values 0.5, 0, -1\n"
+                           "tensor part = const f32 [1] values 2\n"
+                           "tensor column = const f32 [3, 1] values 3, 0.25, -1\n";
 
 static muc_graph *graph_of_steps(muc_context *ctx, const char *steps)
 {
@@ -113,6 +117,27 @@ static void norms_of_exporters_are_found(void **state)
                 "layer_norm");
 }
 
+#define INSTANCES(gain) NODE("n", "instance_norm x, " gain ", biases epsilon=1e-3")
+#define FLAT(name, op) "node " name " f32 [1, 1, 18] = " op "\n"
+
+static void gains_of_channels_join_their_norm(void **state)
+{
+    (void)state;
+    CHECK_STEPS(INSTANCES("gains") NODE("y", "mul n, column"), "instance_norm");
+    CHECK_STEPS(INSTANCES("gains") NODE("y", "add column, n"), "instance_norm");
+    CHECK_STEPS(INSTANCES("gains") NODE("k", "add n, column") NODE("y", "mul k, two"),
+                "instance_norm");
+    CHECK_STEPS(FLAT("f", "reshape x shape=[1, 1, 18]")
+                    FLAT("n", "instance_norm f, part, half epsilon=1e-3")
+                        NODE("u", "reshape n shape=[1, 3, 6]") NODE("k", "mul u, column")
+                            NODE("y", "add k, column"),
+                "group_norm");
+    /* a constant of columns, another reader */
+    CHECK_STEPS(INSTANCES("gains") NODE("y", "mul n, b"), "instance_norm mul");
+    CHECK_STEPS(INSTANCES("gains") NODE("k", "mul n, column") NODE("y", "add k, n"),
+                "instance_norm mul add");
+}
+
 static void functions_of_exporters_are_found(void **state)
 {
     (void)state;
@@ -184,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_of_exporters_are_found),
+        cmocka_unit_test(gains_of_channels_join_their_norm),
         cmocka_unit_test(functions_of_exporters_are_found),
         cmocka_unit_test(what_is_almost_an_operator_stays),
     };
