@@ -30,11 +30,9 @@ bool muc_mcu_takes_batch_norm(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_batch_norm(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char *const pieces[] = { " = (", " - ", ") / mur_sqrt(" };
-    static const uint32_t operands[] = { 0, 3, 4, 1, 2 }; /* x, mean, variance, scale, bias */
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     muc_mcu_nest nest = muc_mcu_nest_of(l, x);
-    muc_text *text = &l->text;
+    muc_text line = { 0 };
 
     for (uint32_t i = 0; i < 5; i++) {
         muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_input_name(i));
@@ -47,22 +45,10 @@ muc_status muc_mcu_write_batch_norm(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_broadcast(&nest, muc_mcu_nest_add(&nest, "y"), x, x->rank);
     MUC_TRY(muc_mcu_begin_function(l, node));
     muc_mcu_nest_simplify(&nest);
-    muc_mcu_nest_open(&nest, 0, nest.loops, 1);
-    muc_mcu_indent(text, 1 + nest.loops);
-    muc_mcu_nest_print(&nest, &nest.operands[5], text);
-    for (unsigned i = 0; i < 3; i++) {
-        muc_text_add(text, "%s", pieces[i]);
-        muc_mcu_nest_print(&nest, &nest.operands[operands[i]], text);
-    }
-    muc_text_add(text, " + ");
-    muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_EPSILON), false);
-    muc_text_add(text, ") * ");
-    muc_mcu_nest_print(&nest, &nest.operands[1], text);
-    muc_text_add(text, " + ");
-    muc_mcu_nest_print(&nest, &nest.operands[2], text);
-    muc_text_add(text, ";\n");
-    muc_mcu_nest_close(&nest, 0, nest.loops, 1);
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
+    muc_text_add(&line, "@y = (@a - @d) / mur_sqrt(@e + ");
+    muc_mcu_print_real(&line, muc_node_real(node, MUC_KEY_EPSILON), false);
+    muc_text_add(&line, ") * @b + @c;");
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
@@ -101,61 +87,6 @@ muc_status muc_mcu_write_lrn(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_BETA), false);
     muc_text_add(text, ");\n    }\n");
     return muc_mcu_end_function(l, 0, 0);
-}
-
-bool muc_mcu_takes_group_norm(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return all_real(l, node) && muc_mcu_elements(l, muc_mcu_input(l, node, 0), 0, 2) > 0;
-}
-
-/* a group's elements are three loops: its channels, and the places before and after them */
-muc_status muc_mcu_write_group_norm(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    uint32_t channel = channel_of(l, node), channels = muc_mcu_dim(l, x, channel);
-    uint32_t groups = (uint32_t)muc_node_integer(node, MUC_KEY_GROUPS), each = channels / groups;
-    uint64_t before = muc_mcu_elements(l, x, 1, channel);
-    uint64_t after = muc_mcu_elements(l, x, channel + 1, x->rank);
-    muc_text *text = &l->text;
-    unsigned pass;
-
-    MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_text_add(text,
-                 "    for (uint32_t i = 0; i < %" PRIu64 "u; i++) {\n"
-                 "        const uint32_t image = i / %" PRIu32 "u, first = i %% %" PRIu32
-                 "u * %" PRIu32 "u;\n"
-                 "        float mean = 0.0f, rest = 0.0f, square = 0.0f;\n",
-                 (uint64_t)muc_mcu_dim(l, x, 0) * groups, groups, groups, each);
-    for (pass = 0; pass < 3; pass++) {
-        static const char *const works[] = {
-            "mean += a[at];",
-            "rest += a[at] - mean, square += (a[at] - mean) * (a[at] - mean);",
-            "y[at] = (a[at] - mean) * square * b[c0] + c[c0];",
-        };
-
-        muc_text_add(text,
-                     "\n        for (uint32_t p = 0; p < %" PRIu64 "u; p++)\n"
-                     "            for (uint32_t c0 = first; c0 < first + %" PRIu32 "u; c0++)\n"
-                     "                for (uint32_t q = 0; q < %" PRIu64 "u; q++) {\n"
-                     "                    const uint32_t at = ((image * %" PRIu64
-                     "u + p) * %" PRIu32 "u + c0) * %" PRIu64 "u + q;\n\n"
-                     "                    %s\n"
-                     "                }\n",
-                     before, each, after, before, channels, after, works[pass]);
-        if (pass == 0)
-            muc_text_add(text, "        mean /= %" PRIu64 ".0f;\n", before * each * after);
-        if (pass == 1) {
-            muc_text_add(text, "        mean += rest / %" PRIu64 ".0f;\n", before * each * after);
-            muc_text_add(text, "        square = 1.0f / mur_sqrt(square / %" PRIu64 ".0f + ",
-                         before * each * after);
-            muc_mcu_print_real(text, muc_node_real(node, MUC_KEY_EPSILON), false);
-            muc_text_add(text, ");\n");
-        }
-    }
-    muc_text_add(text, "    }\n");
-    MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
 }
 
 /* ---- int8 ---- */

@@ -205,9 +205,17 @@ static const row_form forms[] = {
         { true, "@y = @a * square * @b;" } } },
 };
 
+/* instance_norm or group_norm, whose rows are the places of a group of channels */
+static bool is_of_channels(const muc_node *node)
+{
+    bool required;
+
+    return muc_op_takes(node->op, MUC_KEY_CHANNELS_LAST, &required);
+}
+
 static const muc_mcu_row_line *find_rows(const muc_node *node)
 {
-    muc_op op = node->op == MUC_OP_INSTANCE_NORM ? MUC_OP_LAYER_NORM : node->op;
+    muc_op op = is_of_channels(node) ? MUC_OP_LAYER_NORM : node->op;
 
     for (size_t i = 0; i < MUC_COUNT(forms); i++)
         if (forms[i].op == op)
@@ -215,20 +223,14 @@ static const muc_mcu_row_line *find_rows(const muc_node *node)
     return muc_mcu_row_text(node->op);
 }
 
-/* dimensions first..end-1 are a row */
+/* dimensions first..end-1 are a row, of channels but for the one that is divided */
 static void row_of(const muc_mcu_lowering *l, const muc_node *node, uint32_t *first, uint32_t *end)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
-    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
 
-    *first = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, x->rank - 1);
-    *end = x->rank;
-    if (muc_mcu_row_text(node->op))
-        *end = *first + 1;
-    if (node->op == MUC_OP_INSTANCE_NORM) {
-        *first = last ? 1 : 2;
-        *end = last ? x->rank - 1 : x->rank;
-    }
+    *first =
+        is_of_channels(node) ? 1 : (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, x->rank - 1);
+    *end = muc_mcu_row_text(node->op) ? *first + 1 : x->rank;
 }
 
 bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
@@ -287,13 +289,12 @@ static void print_row_line(muc_mcu_nest *nest, const muc_node *node, const char 
     muc_text_add(text, "\n");
 }
 
-/* scale and bias: of a row's elements, or of the channel that the row is */
+/* scale and bias of a row's elements */
 static void parameter_strides(muc_mcu_nest *nest, const muc_node *node, uint32_t first,
                               const uint32_t *loop_of)
 {
     const muc_mcu_lowering *l = nest->l;
     const muc_tensor *x = muc_mcu_input(l, node, 0);
-    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
 
     for (uint32_t i = 1; i < node->input_count; i++) {
         const muc_tensor *tensor = muc_mcu_input(l, node, i);
@@ -301,19 +302,44 @@ static void parameter_strides(muc_mcu_nest *nest, const muc_node *node, uint32_t
 
         if (!tensor)
             continue;
-        if (node->op == MUC_OP_INSTANCE_NORM) {
-            operand->strides[loop_of[last ? x->rank - 1 : 1]].factor = 1;
-            continue;
-        }
         for (uint32_t d = 0; d < tensor->rank; d++)
             if (x->rank - tensor->rank + d >= first && muc_mcu_dim(l, tensor, d) != 1)
                 operand->strides[loop_of[x->rank - tensor->rank + d]] = muc_mcu_dense(l, tensor, d);
     }
 }
 
+/* the next loop: over dimension i of x, in steps of `each` elements */
+static void add_loop(muc_mcu_nest *nest, const muc_tensor *x, uint32_t i, muc_expr extent,
+                     uint32_t each)
+{
+    muc_mcu_stride stride = muc_mcu_dense(nest->l, x, i);
+
+    stride.factor *= each;
+    nest->extents[nest->loops] = extent;
+    nest->operands[0].strides[nest->loops] = nest->operands[1].strides[nest->loops] = stride;
+    nest->loops++;
+}
+
+/* channels are two loops: groups, or within a row the channels of one; scale and bias of each */
+static void add_channels(muc_mcu_nest *nest, const muc_node *node, const muc_tensor *x, uint32_t i,
+                         bool inside)
+{
+    muc_expr_pool *pool = nest->l->graph->pool;
+    uint32_t groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 0);
+    uint32_t each = groups ? muc_mcu_dim(nest->l, x, i) / groups : 1;
+    muc_expr outside = groups ? muc_expr_const(pool, groups) : x->dims[i];
+
+    for (uint32_t k = 2; k < 4; k++)
+        nest->operands[k].strides[nest->loops].factor = inside ? 1 : each;
+    add_loop(nest, x, i, inside ? muc_expr_const(pool, each) : outside, inside ? 1 : each);
+}
+
 static muc_mcu_nest rows_nest(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
+    bool of_channels = is_of_channels(node);
+    bool last = muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 0;
+    uint32_t channel = of_channels ? last ? x->rank - 1 : 1 : x->rank;
     uint32_t first, end, loop_of[MUC_GRAPH_MAX_RANK];
     muc_mcu_nest nest = { .l = l };
 
@@ -324,17 +350,18 @@ static muc_mcu_nest rows_nest(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_nest_add(&nest, "c");
     for (unsigned inside = 0; inside < 2; inside++) {
         for (uint32_t i = 0; i < x->rank; i++) {
-            if ((i >= first && i < end) != inside)
+            if (i == channel)
+                add_channels(&nest, node, x, i, inside);
+            if (i == channel || (i >= first && i < end) != inside)
                 continue;
             loop_of[i] = nest.loops;
-            nest.extents[nest.loops] = x->dims[i];
-            nest.operands[0].strides[nest.loops] = muc_mcu_dense(l, x, i);
-            nest.operands[1].strides[nest.loops++] = muc_mcu_dense(l, x, i);
+            add_loop(&nest, x, i, x->dims[i], 1);
         }
         if (!inside)
             nest.outer = nest.loops;
     }
-    parameter_strides(&nest, node, first, loop_of);
+    if (!of_channels)
+        parameter_strides(&nest, node, first, loop_of);
     for (uint32_t i = 1; i < node->output_count; i++) { /* one number a row */
         muc_mcu_operand *operand = muc_mcu_nest_add(&nest, muc_mcu_output_name(i));
 
