@@ -2,6 +2,7 @@
  * where a decoder's kernel has float32's order, in that. */
 #include <math.h>
 
+#include "graph/scales.h"
 #include "ref/walk.h"
 
 /* x as [outer][C][inner], wherever its channels are */
@@ -60,25 +61,23 @@ static void statistics(const muc_ref_value *x, set s, double *mean, double *vari
 muc_status muc_kernel_group_norm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
-    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON), mean, variance;
-    muc_ref_along a = channels_of(call);
-    size_t images = x->dims[0], positions = a.inner * (images ? a.outer / images : 0);
-    size_t groups = (size_t)muc_node_integer_or(call->node, MUC_KEY_GROUPS, (int64_t)a.extent);
-    size_t each = groups ? a.extent / groups : 0;
-    bool last = a.inner == 1 && a.outer != images;
+    double epsilon = muc_node_real(call->node, MUC_KEY_EPSILON), mean, variance, factor;
+    uint64_t dims[MUC_GRAPH_MAX_RANK];
+    muc_norm_rows rows;
 
-    for (size_t g = 0; g < images * groups; g++) {
-        size_t channel = g % groups * each, image = g / groups * a.extent * positions;
-        /* channels last: a run of the group's channels at each position */
-        set s = last ? (set){ image + channel, positions, a.extent, each }
-                     : (set){ image + channel * positions, each, positions, positions };
-        double factor;
+    for (uint32_t i = 0; i < x->rank; i++)
+        dims[i] = x->dims[i];
+    rows = muc_norm_rows_of(call->node, x->rank, dims);
+    for (size_t r = 0; r < dims[0] * rows.groups; r++) {
+        size_t group = r % rows.groups, gain = group * (rows.of_runs ? rows.runs : rows.width);
+        set s = { (r - group) * muc_norm_columns(&rows) + group * rows.next, rows.runs, rows.step,
+                  rows.width };
 
         statistics(x, s, &mean, &variance);
         factor = 1 / sqrt(variance + epsilon);
         for (size_t i = 0; i < s.count; i++)
             for (size_t j = 0; j < s.run; j++) {
-                size_t c = channel + (last ? j : i), at = s.first + i * s.step + j;
+                size_t c = gain + (rows.of_runs ? i : j), at = s.first + i * s.step + j;
                 double value =
                     (muc_ref_real(x, at) - mean) * factor * muc_ref_real(call->inputs[1], c) +
                     muc_ref_real(call->inputs[2], c);
