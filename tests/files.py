@@ -7,15 +7,13 @@ import sys
 import tempfile
 import zipfile
 
+from tap import Skip, need, run_cases  # noqa: F401, for the tests that import this file
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 MUC = pathlib.Path(sys.argv[1]).resolve()
 OK, MALFORMED, UNSUPPORTED, NOFIT, NOMEM, IO, BUG, USAGE, MISMATCH = range(9)
 FROM_SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:")
-
-
-class Skip(Exception):
-    pass
 
 
 def muc(*args, status=OK, message="", env=None):
@@ -77,17 +75,4 @@ def close(found, expected, tolerance=1e-5):
 
 def run_tests(tests):
     """Runs the functions named test_ of a module's globals."""
-    tests = [(name[len("test_"):], f) for name, f in tests.items() if name.startswith("test_")]
-    print(f"1..{len(tests)}")
-    failed = 0
-    for number, (title, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f"ok {number} {title}", flush=True)
-        except Skip as reason:
-            print(f"ok {number} {title} # SKIP {reason}", flush=True)
-        except Exception as problem:  # one broken test must not hide the others
-            failed += 1
-            print(f"not ok {number} {title}", flush=True)
-            print(f"{title}: {problem!r}", file=sys.stderr, flush=True)
-    return 1 if failed else 0
+    return run_cases((name[len("test_"):], f) for name, f in tests.items() if name.startswith("test_"))

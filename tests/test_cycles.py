@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The model of cycles (bench/cycles): its table, loops whose cycles follow from the cores' manuals, llvm-mca's own count
 of a loop in one piece, and the report that has them."""
+import functools
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+import tap
 from files import ROOT, Skip, run_tests
 
 MUC = pathlib.Path(sys.argv[1]).resolve()
@@ -52,16 +54,13 @@ $emulator -display none -monitor none -serial none -kernel "$2/image.elf" -plugi
 """
 
 
-def need(*tools):
-    missing = [tool for tool in tools if not shutil.which(tool)]
-    if missing:
-        raise Skip(f"{', '.join(missing)} is missing: scripts/setup bench installs it")
+need = functools.partial(tap.need, hint=": scripts/setup bench installs it")
 
 
 def run_loop(board, folder):
     """Runs the loop of a board; its paths are in the folder."""
     arm = board != "rv32"
-    need(*(["arm-none-eabi-gcc", "qemu-system-arm"] if arm else ["riscv64-unknown-elf-gcc", "qemu-system-riscv32"]))
+    need(*tap.tools_of(board))
     loop = "\\n".join(LOOPS[board][0])
     marks = (("mov r12, r12", "mov r10, r10") if arm else
              (".option push\\n.option norvc\\naddi x0, x0, 1\\n.option pop", ".option push\\n.option norvc\\naddi x0, x0, 2\\n.option pop"))

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "oracle"))
 
 import gpt2
 import test_train
+from tap import tools_of
 from test_train import MALFORMED, UNSUPPORTED, muc
 
 TEXT = "hello the world's worth: 42 hells,\n  so the hello..."
@@ -131,7 +132,7 @@ def as_c_it_is_the_int8_reference_bit_for_bit(folder):
     assert made["weights"] == 267 * 16 + 40 * 16 + 2 * 12 * 16 * 16, made # positions that are left out are not there
     assert json.loads(muc("verify", code, folder, "--json"))["exact"]
     assert run(code)[:11] == run(folder)[:11]
-    if shutil.which("qemu-system-arm") and shutil.which("arm-none-eabi-gcc"):
+    if all(map(shutil.which, tools_of("m7"))):
         assert run(code, "--qemu", "m7") == run(code)
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from files import ROOT, Skip, run_tests
+from files import ROOT, need, run_tests
 
 BUILD = pathlib.Path(sys.argv[2]).resolve()
 PLACE = tempfile.TemporaryDirectory(prefix="muc-install-")
@@ -84,12 +84,6 @@ def check_answer(*command, **environment):
     expected = run(pathlib.Path(sys.argv[1]).resolve(), "run", "--prompt", PROMPT)
     found = run(*command, **environment)
     assert found.strip() == expected.strip() != "", (found, expected)
-
-
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            raise Skip(f"no {tool}")
 
 
 def test_the_command_finds_its_model_where_the_tree_was_moved_to():

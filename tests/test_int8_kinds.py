@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from files import muc, run_tests
+from tap import tools_of
 
 try:
     import numpy as np
@@ -19,7 +20,7 @@ except ImportError as missing:
     sys.exit(0)
 
 BATCH, SAMPLES = 8, 6
-BOARD = "m7" if shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm") else None
+BOARD = "m7" if all(map(shutil.which, tools_of("m7"))) else None
 RNG = np.random.default_rng(5)
 
 

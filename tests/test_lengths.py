@@ -8,12 +8,12 @@ import io
 import json
 import pathlib
 import random
-import shutil
 import sys
 import tempfile
 import zipfile
 
 import files
+import tap
 from files import MISMATCH, ROOT, USAGE, muc
 
 sys.path.insert(0, str(ROOT / "fuzz"))
@@ -230,8 +230,7 @@ def test_code_of_other_weights_or_options_is_refused_before_it_runs(folder):
 
 
 def boards_run_at_every_length(folder):
-    if not shutil.which("qemu-system-arm") or not shutil.which("arm-none-eabi-gcc"):
-        raise files.Skip("no emulator, or no cross compiler")
+    tap.need(*tap.tools_of("m7"))
     paths = all_exports(folder)
     muc("compile", *paths, "--machine", "mps2-an500", "-o", folder / "code")
     for pos, m, _ in list(EXPORTS.values())[1:]:

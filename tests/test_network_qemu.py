@@ -4,6 +4,7 @@ more instructions than were once enough.
 
     test_network_qemu.py MUC [all]     all: every network on every board
 """
+import functools
 import json
 import os
 import pathlib
@@ -15,30 +16,30 @@ import sys
 import tempfile
 import zipfile
 
+from tap import Skip, need, run_cases, tools_of
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared/data/tflite"
 MUC = pathlib.Path(sys.argv[1]).resolve()
-ARM, RV32, RV64 = (["arm-none-eabi-gcc", "qemu-system-arm"], ["riscv64-unknown-elf-gcc", "qemu-system-riscv32"],
-                   ["riscv64-unknown-elf-gcc", "qemu-system-riscv64"])
-# board: its machine and the tools it takes
+# board: its machine
 BOARDS = {
-    "m0": ("rp2040", ARM),
-    "m3": ("mps2-an385", ARM),
-    "m4": ("mps2-an386", ARM),
-    "m7": ("mps2-an500", ARM),
-    "m23": ("ra2l1", ARM),
-    "m33": ("nrf5340", ARM),
-    "m55": ("mps3-an547", ARM),
-    "m85": ("ra8m1", ARM),
-    "f405": ("stm32f405", ARM),
-    "rv32": ("rv32", RV32),
-    "rv32e": ("rv32", RV32),
-    "rv32f": ("rv32f", RV32),
-    "rv32v": ("rv32v", RV32),
-    "rv32v256": ("rv32v", RV32),
-    "rv32v512": ("rv32v", RV32),
-    "rv64": ("k210", RV64),
-    "rv64v": ("rv32v", RV64),
+    "m0": "rp2040",
+    "m3": "mps2-an385",
+    "m4": "mps2-an386",
+    "m7": "mps2-an500",
+    "m23": "ra2l1",
+    "m33": "nrf5340",
+    "m55": "mps3-an547",
+    "m85": "ra8m1",
+    "f405": "stm32f405",
+    "rv32": "rv32",
+    "rv32e": "rv32",
+    "rv32f": "rv32f",
+    "rv32v": "rv32v",
+    "rv32v256": "rv32v",
+    "rv32v512": "rv32v",
+    "rv64": "k210",
+    "rv64v": "rv32v",
 }
 # network: most instructions on m4, m7 (0.8 times what CMSIS-NN and TinyEngine take), rv32 (0.8 times CMSIS-NN), rv32v
 # (0.25 times muRISCV-NN)
@@ -73,7 +74,7 @@ def write_npy(path, shape, data):
 
 
 def compile_for(folder, network, board):
-    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "-o", folder],
+    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board], "-o", folder],
                    check=True, capture_output=True, text=True)
 
 
@@ -116,7 +117,7 @@ def check_report(code, board, count):
 def check_patches(folder, network, board):
     """Of layers that run patch by patch each has its own instructions."""
     code = folder / "patches"
-    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board][0], "--patch", "least", "-o", code],
+    subprocess.run([MUC, "compile", DATA / f"{network}.tflite", "--machine", BOARDS[board], "--patch", "least", "-o", code],
                    check=True, capture_output=True, text=True)
     patches = json.loads((code / f"{network.lower()}.json").read_text())["patches"]
     done = subprocess.run([MUC, "report", code, "--qemu", board, "--json"], check=True, capture_output=True, text=True)
@@ -217,7 +218,7 @@ def check_large(folder, network, board):
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (1, {size})}}".encode()
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     inputs.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + struct.pack(f"<{size}f", *x))
-    subprocess.run([MUC, "compile", model, "--machine", BOARDS[board][0], "-o", code], check=True, capture_output=True,
+    subprocess.run([MUC, "compile", model, "--machine", BOARDS[board], "-o", code], check=True, capture_output=True,
                    text=True)
     assert (code / f"{network}_weights.S").exists()
     subprocess.run([MUC, "run", code, "--qemu", board, "--input", inputs, "--output", output], check=True,
@@ -252,7 +253,7 @@ def check_errors(folder, network, board):
 def check_flash(folder, bits, board):
     """What compress and compile say of flash is what an image takes, and a budget of that much is kept."""
     small, code = folder / f"small_{board}", folder / f"flash_{board}"
-    machine = ["--machine", BOARDS[board][0]]
+    machine = ["--machine", BOARDS[board]]
 
     def ask(*command):
         done = subprocess.run([MUC, *map(str, command), "--json"], check=True, capture_output=True, text=True)
@@ -267,6 +268,13 @@ def check_flash(folder, bits, board):
     return f"{told} of {taken}"
 
 
+def run_case(function, folder, network, board):
+    need(*tools_of(board))
+    if not DATA.is_dir():
+        raise Skip(f"{DATA} is missing")
+    return function(folder, network, board)
+
+
 def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
     cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS
@@ -279,26 +287,9 @@ def main():
     cases += [(f"flash of {bits} bits on {board}", check_flash, bits, board) for bits, board in
               (("2", "m4"), ("4", "m55"), ("8", "rv32"))]
     cases.append(("errors of muc run --qemu", check_errors, "kws_ref_model", "m4"))
-    failed = 0
-    print(f"1..{len(cases)}")
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, function, network, board) in enumerate(cases, 1):
-            line = f"{number} - {name}"
-            missing = [tool for tool in BOARDS[board][1] if not shutil.which(tool)]
-            if not DATA.is_dir():
-                missing.append(str(DATA))
-            if missing:
-                print(f"ok {line} # SKIP {', '.join(missing)} is missing")
-                continue
-            try:
-                print(f"ok {line}: {function(pathlib.Path(folder), network, board)}")
-            except (AssertionError, subprocess.CalledProcessError) as error:
-                failed += 1
-                print(f"not ok {line}")
-                for text in f"{error}\n{getattr(error, 'stderr', '')}".splitlines():
-                    print(f"# {text}")
-            sys.stdout.flush()
-    return 1 if failed else 0
+        return run_cases((name, functools.partial(run_case, function, pathlib.Path(folder), network, board))
+                         for name, function, network, board in cases)
 
 
 if __name__ == "__main__":

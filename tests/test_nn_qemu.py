@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Kernels of mur_nn.def and a decoder's matrices and attention on emulated boards, every bit: the cases of tests/nn_cases.c,
 tests/low_cases.c and tests/attention_cases.c."""
+import functools
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
+
+from tap import need, run_cases, tools_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOARDS = sys.argv[1:] or ["m0", "m3", "m4", "m7", "m23", "m55", "rv32", "rv32e", "rv32v", "rv32v256", "rv32v512", "rv64", "rv64v"]  # m33 runs what m4 does, m85 what m55 does
@@ -24,27 +26,14 @@ $emulator -display none -monitor none -serial none -kernel "$2" \
 """
 
 
-def main():
-    failed = 0
-    print(f"1..{len(BOARDS)}")
-    with tempfile.TemporaryDirectory() as folder:
-        for number, board in enumerate(BOARDS, 1):
-            line = f"{number} - kernels on {board} equal their definition"
-            tools = (["riscv64-unknown-elf-gcc", f"qemu-system-riscv{board[2:4]}"] if board.startswith("rv") else
-                     ["arm-none-eabi-gcc", "qemu-system-arm"])
-            missing = [t for t in tools if not shutil.which(t)]
-            if missing:
-                print(f"ok {line} # SKIP {', '.join(missing)} is missing")
-                continue
-            done = subprocess.run(["bash", "-c", BUILD_AND_RUN, "bash", board, f"{folder}/{board}.elf"],
-                                  capture_output=True, text=True, cwd=ROOT)
-            failed += done.returncode != 0
-            print(f"{'ok' if done.returncode == 0 else 'not ok'} {line}")
-            for text in (done.stdout + done.stderr).splitlines():
-                print(f"# {text}")
-            sys.stdout.flush()
-    return 1 if failed else 0
+def check(folder, board):
+    need(*tools_of(board))
+    done = subprocess.run(["bash", "-c", BUILD_AND_RUN, "bash", board, f"{folder}/{board}.elf"], capture_output=True, text=True, cwd=ROOT)
+    for line in (done.stdout + done.stderr).splitlines():
+        print(f"# {line}")
+    assert done.returncode == 0, f"the program ends with {done.returncode}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with tempfile.TemporaryDirectory() as place:
+        sys.exit(run_cases((f"kernels on {board} equal their definition", functools.partial(check, place, board)) for board in BOARDS))

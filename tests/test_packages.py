@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import xml.etree.ElementTree
 
-from files import ROOT, USAGE, Skip, muc, run_tests
+from files import ROOT, USAGE, muc, need, run_tests
 
 PLACE = tempfile.TemporaryDirectory(prefix="muc-packages-")
 WORK = pathlib.Path(PLACE.name)
@@ -25,12 +25,6 @@ output y
 """
 FLAGS = ["-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 KINDS = ["cmake", "zephyr", "arduino", "esp-idf", "platformio", "cmsis-pack"]
-
-
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            raise Skip(f"{tool} is missing")
 
 
 def run(*command, status=0):

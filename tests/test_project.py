@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from cli import COMMAND, PLAN, WORK, has, muc
-from files import IO, MALFORMED, NOFIT, ROOT, Skip, UNSUPPORTED, USAGE, run_tests
+from files import IO, MALFORMED, NOFIT, ROOT, Skip, UNSUPPORTED, USAGE, need, run_tests
 
 SMALL = ROOT / "examples/cnnchip/small.graph"
 EMULATED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "stm32f405"]
@@ -39,12 +39,6 @@ def run(*command):
     done = subprocess.run(list(map(str, command)), cwd=WORK, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout[-1500:]}{done.stderr[-1500:]}"
     return done.stdout
-
-
-def need(*tools):
-    for tool in tools:
-        if not shutil.which(tool):
-            raise Skip(f"{tool} is missing")
 
 
 def built(board, *model):

@@ -2,12 +2,12 @@
 same bits. Prints TAP."""
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
-from files import ROOT, Skip, muc, run_tests
+from files import ROOT, muc, need, run_tests
+from tap import tools_of
 
 EXAMPLE = ROOT / "examples/keyword_spotter"
 PLACE = tempfile.TemporaryDirectory(prefix="muc-spotter-")
@@ -26,9 +26,7 @@ def folders(machine):
 
 def heard(machine, board):
     """What the firmware prints."""
-    for tool in ("cmake", "arm-none-eabi-gcc", "qemu-system-arm"):
-        if not shutil.which(tool):
-            raise Skip(f"no {tool}")
+    need("cmake", *tools_of("m4"))
     build = WORK / f"firmware_{board}"
     emulate = ["qemu-system-arm", "-M", machine, "-nographic", "-semihosting-config", "enable=on,target=native", "-kernel", build / "firmware.elf"]
     for command in (["cmake", "-S", EXAMPLE, "-B", build, f"-DNETWORKS={folders(machine)}", f"-DBOARD={board}", "--toolchain",

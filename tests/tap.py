@@ -1,0 +1,40 @@
+"""What the tests in Python share whether they have a muc or not: cases as TAP, and programs that a case needs."""
+import shutil
+import subprocess
+
+
+class Skip(Exception):
+    """The case cannot run here; says why."""
+
+
+def tools_of(board):
+    """The compiler and the emulator of a board of scripts/qemu_boards."""
+    if board.startswith("rv"):
+        return ["riscv64-unknown-elf-gcc", f"qemu-system-riscv{board[2:4]}"]
+    return ["arm-none-eabi-gcc", "qemu-system-arm"]
+
+
+def need(*programs, hint=""):
+    """Skips the case where one of the programs is missing."""
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        raise Skip(f"{', '.join(missing)} is missing{hint}")
+
+
+def run_cases(cases):
+    """Runs (title, function) by turns, prints TAP, and gives the exit status. A function may give words for its line."""
+    cases, failed = list(cases), 0
+    print(f"1..{len(cases)}")
+    for number, (title, function) in enumerate(cases, 1):
+        try:
+            words = function()
+            print(f"ok {number} - {title}{f': {words}' if words else ''}", flush=True)
+        except Skip as reason:
+            print(f"ok {number} - {title} # SKIP {reason}", flush=True)
+        except Exception as problem:  # one broken case must not hide the others
+            failed += 1
+            print(f"not ok {number} - {title}", flush=True)
+            output = getattr(problem, "stderr", "") if isinstance(problem, subprocess.CalledProcessError) else ""
+            for line in f"{type(problem).__name__}: {problem}\n{output}".splitlines():
+                print(f"# {line}", flush=True)
+    return 1 if failed else 0
