@@ -3,11 +3,8 @@
 #ifndef FAMILY_BOARD_H
 #define FAMILY_BOARD_H
 
-#include "chance.h"
-#include "check.h"
+#include "random_checkpoint.h"
 
-#include "formats/format.h"
-#include "models/llama.h"
 #include "mur.h"
 #include "passes/weights/quantize_blocks.h"
 #include "ref/golden/uthinker_golden.h"
@@ -25,29 +22,6 @@ typedef struct family {
 } family;
 
 /* ---- a checkpoint in memory ---- */
-
-static inline int by_name(const void *a, const void *b)
-{
-    return strcmp(((const muc_tensor_view *)a)->name, ((const muc_tensor_view *)b)->name);
-}
-
-static inline void add_tensor(muc_context *ctx, muc_checkpoint *out, unsigned id, uint32_t layer)
-{
-    const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
-    muc_tensor_view view = { .dtype = MUC_F32, .rank = tensor.dims[1] ? 2 : 1, .file = "memory" };
-    double scale = tensor.dims[1] ? 1 / sqrt(tensor.dims[1]) : 0.2;
-    float *data;
-
-    view.dims[0] = tensor.dims[0];
-    view.dims[1] = tensor.dims[1];
-    CHECK_OK(ctx, muc_tensor_measure(ctx, &view));
-    CHECK_OK(ctx, muc_llama_tensor_name(ctx, &out->arena, id, layer, &view.name));
-    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, view.elements, &data));
-    for (uint64_t i = 0; i < view.elements; i++)
-        data[i] = (float)(random_gaussian() * scale + (view.rank == 1));
-    view.data = (const uint8_t *)data;
-    CHECK_OK(ctx, muc_checkpoint_add(ctx, out, &view));
-}
 
 static const muc_model_config llama = {
     .architecture = "LlamaForCausalLM",
@@ -67,15 +41,10 @@ static const muc_model_config llama = {
 
 static inline void make_checkpoint(muc_context *ctx, const family *f, muc_checkpoint *out)
 {
-    *out = (muc_checkpoint){ .path = f->name, .config = llama };
-    f->with(&out->config);
-    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
-        const muc_llama_tensor tensor = muc_llama_tensor_of(&out->config, id);
+    muc_model_config config = llama;
 
-        for (uint32_t l = 0; tensor.present && l < (tensor.per_layer ? out->config.layers : 1); l++)
-            add_tensor(ctx, out, id, l);
-    }
-    qsort(out->tensors, out->tensor_count, sizeof(out->tensors[0]), by_name);
+    f->with(&config);
+    random_checkpoint(ctx, f->name, &config, 0.2, out);
 }
 
 static inline muc_graph *make_graph(muc_context *ctx, const muc_checkpoint *checkpoint)

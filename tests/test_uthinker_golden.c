@@ -1,10 +1,9 @@
 /* test_uthinker_golden.c - a compiled program on the simulator against the golden model: the graph
  * run in the machine's arithmetic by code that knows nothing of instructions. Every stage, every
  * bit. */
-#include "chance.h"
+#include "random_checkpoint.h"
 #include "uthinker_fixture.h"
 
-#include "formats/format.h"
 #include "mur.h"
 #include "ref/golden/uthinker_golden.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
@@ -253,44 +252,6 @@ static void watch(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_
         check_product(b, words);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const muc_tensor_view *)a)->name, ((const muc_tensor_view *)b)->name);
-}
-
-static void add_random_tensor(muc_context *ctx, muc_checkpoint *checkpoint, unsigned id,
-                              uint32_t layer)
-{
-    const muc_llama_tensor tensor = muc_llama_tensor_of(&checkpoint->config, id);
-    muc_tensor_view view = { .dtype = MUC_F32, .rank = tensor.dims[1] ? 2 : 1, .file = "memory" };
-    double scale = tensor.dims[1] ? 1 / sqrt(tensor.dims[1]) : 0.1;
-    float *data;
-
-    view.dims[0] = tensor.dims[0];
-    view.dims[1] = tensor.dims[1];
-    CHECK_OK(ctx, muc_tensor_measure(ctx, &view));
-    CHECK_OK(ctx, muc_llama_tensor_name(ctx, &checkpoint->arena, id, layer, &view.name));
-    CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &checkpoint->arena, view.elements, &data));
-    for (uint64_t i = 0; i < view.elements; i++)
-        data[i] = (float)(random_gaussian() * scale + (view.rank == 1));
-    view.data = (const uint8_t *)data;
-    CHECK_OK(ctx, muc_checkpoint_add(ctx, checkpoint, &view));
-}
-
-/* a model of this shape that nobody trained */
-static void make_random(muc_context *ctx, const muc_model_config *shape, muc_checkpoint *out)
-{
-    *out = (muc_checkpoint){ .path = "memory", .config = *shape };
-    for (unsigned id = 0; id < MUC_LLAMA_TENSOR_COUNT; id++) {
-        const muc_llama_tensor tensor = muc_llama_tensor_of(shape, id);
-
-        for (uint32_t layer = 0; tensor.present && layer < (tensor.per_layer ? shape->layers : 1);
-             layer++)
-            add_random_tensor(ctx, out, id, layer);
-    }
-    qsort(out->tensors, out->tensor_count, sizeof(out->tensors[0]), by_name);
-}
-
 /* f holds a compiled model; probed: every stage is compared, not the logits alone */
 static void boot(board *b, const muc_uthinker_options *options, enum mur_sim_policy policy,
                  bool probed)
@@ -481,7 +442,7 @@ static void shapes_with_tails_agree(void **state)
         board *b = new_board();
 
         b->f.ctx = muc_context_new(2);
-        make_random(b->f.ctx, &config, &b->f.checkpoint);
+        random_checkpoint(b->f.ctx, "memory", &config, 0.1, &b->f.checkpoint);
         fixture_compile(&b->f, &muc_uthinker_defaults);
         boot(b, &muc_uthinker_defaults, MUR_SIM_RANDOM, true);
         check_board(b);
