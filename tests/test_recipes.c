@@ -124,7 +124,7 @@ static muc_tensor output(void *self)
     return ((node *)self)->graph->tensors[0];
 }
 
-static muc_status word(void *self, const char *text)
+static muc_status word(void *self, const char *text, uint32_t *id)
 {
     static const char *const words[] = { "activated",     "plain",     "scaled",
                                          "positive_beta", "last_axis", "pixels" };
@@ -132,6 +132,10 @@ static muc_status word(void *self, const char *text)
     for (size_t i = 0; i < MUC_COUNT(words); i++)
         if (strcmp(words[i], text) == 0)
             return MUC_OK;
+    if (strstr(text, ":")) { /* weights, by the letters of their dimensions */
+        *id = 0;
+        return MUC_OK;
+    }
     return strncmp(text, "same", 4) == 0 && strspn(text + 4, "012") == strlen(text + 4)
                ? MUC_OK
                : muc_fail_on(subject(self), MUC_BUG, "the word makes no sense");

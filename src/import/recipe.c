@@ -196,6 +196,17 @@ static muc_status take_operand(cook *c, bool *found)
 
 /* ---- statements ---- */
 
+/* a word of the format's own, which may be an operand */
+static muc_status take_word(cook *c)
+{
+    uint32_t id = MUC_NO_ID;
+
+    MUC_TRY(c->node->functions->word(c->node->self, c->word, &id));
+    if (id != MUC_NO_ID)
+        c->inputs[c->count++] = id;
+    return MUC_OK;
+}
+
 static muc_status take_words(cook *c, muc_op op)
 {
     bool found;
@@ -215,7 +226,7 @@ static muc_status take_words(cook *c, muc_op op)
             if (!found && !c->node->functions->word)
                 return muc_cook_no_sense(c);
             if (!found)
-                MUC_TRY(c->node->functions->word(c->node->self, c->word));
+                MUC_TRY(take_word(c));
         }
     }
     return MUC_OK;

@@ -80,8 +80,8 @@ typedef struct muc_file_node_functions {
                        muc_attributes *a);
     /* or NULL: type, rank and dims that the file says of output 0 */
     muc_tensor (*output)(void *self);
-    /* or NULL: a word of the format's own */
-    muc_status (*word)(void *self, const char *word);
+    /* or NULL: a word of the format's own, which may give *id, an operand */
+    muc_status (*word)(void *self, const char *word, uint32_t *id);
     /* or NULL, where no recipe has ">": whether the file wants output i, and what it is */
     bool (*wants)(const void *self, uint32_t i);
     muc_status (*bind)(void *self, uint32_t i, uint32_t id);

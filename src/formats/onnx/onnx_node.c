@@ -98,12 +98,13 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
 }
 
 /* "last_axis": an axis that is there is the last of input 1 */
-static muc_status word(void *self, const char *text)
+static muc_status word(void *self, const char *text, uint32_t *operand)
 {
     onnx_call *call = self;
     uint32_t id, rank, axis;
     int64_t given;
 
+    (void)operand;
     if (strcmp(text, "last_axis") != 0)
         return onnx_fail(call, MUC_BUG, "no word of recipes: '%s'", text);
     MUC_TRY(onnx_integer(call, "axis", -1, &given));

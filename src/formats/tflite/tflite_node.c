@@ -119,12 +119,13 @@ static muc_status check_beta(muc_tflite_import *im)
                : muc_tflite_refuse(im, MUC_MALFORMED, "beta %g", beta.real);
 }
 
-static muc_status word(void *self, const char *text)
+static muc_status word(void *self, const char *text, uint32_t *operand)
 {
     muc_tflite_import *im = self;
     const muc_tflite_tensor *in = muc_tflite_in(im, 0), *out = muc_tflite_out(im, 0);
     const char *same = strncmp(text, "same", 4) == 0 ? text + 4 : "";
 
+    (void)operand;
     im->activated = im->activated || strcmp(text, "activated") == 0;
     for (; *same; same++)
         MUC_TRY(muc_tflite_same_scale(im, muc_tflite_in(im, (uint32_t)(*same - '0')), out));

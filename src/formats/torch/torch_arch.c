@@ -9,7 +9,6 @@
 
 #include "import/free_name.h"
 #include "import/recipe.h"
-#include "import/sliding_window.h"
 
 enum { MAX_STATEMENTS = 1 << 14, MAX_KEPT = 64, MAX_DEPTH = 8, MOST = 1 << 20, SPATIAL = 2 };
 
@@ -32,7 +31,9 @@ typedef struct builder {
     muc_graph *graph;
     muc_arch_line line; /* at work, parameters replaced */
     scope *scope;
-    uint32_t last; /* what the last statement gave, or MUC_NO_ID */
+    uint32_t last;    /* what the last statement gave, or MUC_NO_ID */
+    const char *name; /* of a recipe's node: of its weights, or the statement */
+    uint64_t outputs; /* dimension 0 of the weights read last */
     uint32_t statements, depth;
 } builder;
 
@@ -235,66 +236,6 @@ static muc_status add(builder *b, muc_op op, const char *name, const uint32_t *i
                               a ? a->count : 0, &b->last);
 }
 
-/* a window's kernel, and what options say of it */
-static muc_status set_window(const builder *b, muc_window *w, bool strides_are_kernel,
-                             muc_attributes *a)
-{
-    MUC_TRY(option_pair(b, "stride", 1, 1, w->strides));
-    if (strides_are_kernel && !option(b, "stride"))
-        memcpy(w->strides, w->kernel, sizeof(w->strides));
-    MUC_TRY(option_pair(b, "pad", 0, 0, w->pads));
-    MUC_TRY(option_pair(b, "dilation", 1, 1, w->dilations));
-    memcpy(w->pads + SPATIAL, w->pads, SPATIAL * sizeof(*w->pads));
-    w->spatial = SPATIAL;
-    muc_window_set(w, a, !strides_are_kernel, true);
-    return MUC_OK;
-}
-
-static muc_status import_conv(builder *b, const row *r)
-{
-    const uint64_t any[2 + SPATIAL] = { 0 };
-    muc_attributes a = { .count = 0 };
-    int64_t groups[SPATIAL];
-    muc_window w = { .spatial = SPATIAL };
-    uint32_t inputs[3] = { b->last };
-    const muc_torch_weight *kernel;
-
-    MUC_TRY(need_pixels(b));
-    MUC_TRY(option_pair(b, "groups", 1, 1, groups));
-    MUC_TRY(set_window(b, &w, false, &a));
-    MUC_TRY(weight(b, "weight", false, 2 + SPATIAL, any, &inputs[1], &kernel));
-    MUC_TRY(weight(b, "bias", true, 1, kernel->dims, &inputs[2], NULL));
-    if (groups[0] > 1)
-        muc_attributes_set(&a, MUC_KEY_GROUPS, groups[0]);
-    return add(b, r->op, word(b, 0), inputs, inputs[2] == MUC_NO_ID ? 2 : 3, &a);
-}
-
-static muc_status import_linear(builder *b, const row *r)
-{
-    const uint64_t dims[2] = { 0, (uint64_t)dim_of(b, rank_of(b) - 1) };
-    uint32_t inputs[3] = { b->last };
-    const muc_torch_weight *matrix;
-
-    MUC_TRY(weight(b, "weight", false, 2, dims, &inputs[1], &matrix));
-    MUC_TRY(weight(b, "bias", true, 1, matrix->dims, &inputs[2], NULL));
-    return add(b, r->op, word(b, 0), inputs, inputs[2] == MUC_NO_ID ? 2 : 3, NULL);
-}
-
-static muc_status import_norm(builder *b, const row *r)
-{
-    static const char *const suffixes[] = { "weight", "bias", "running_mean", "running_var" };
-    const uint64_t channels = rank_of(b) > 1 ? (uint64_t)dim_of(b, 1) : 0;
-    muc_attributes a = { .count = 0 };
-    uint32_t inputs[5] = { b->last };
-    double epsilon;
-
-    MUC_TRY(real(b, option(b, "eps"), 1e-5, &epsilon));
-    for (uint32_t i = 0; i < MUC_COUNT(suffixes); i++)
-        MUC_TRY(weight(b, suffixes[i], false, 1, &channels, &inputs[1 + i], NULL));
-    muc_attributes_set_real(&a, MUC_KEY_EPSILON, epsilon);
-    return add(b, r->op, word(b, 0), inputs, 5, &a);
-}
-
 /* one slope, or one a channel: [channels, 1, 1] */
 static muc_status import_prelu(builder *b, const row *r)
 {
@@ -311,39 +252,35 @@ static muc_status import_prelu(builder *b, const row *r)
     return add(b, r->op, word(b, 0), inputs, 2, NULL);
 }
 
-static muc_status import_pool(builder *b, const row *r)
-{
-    muc_window w = { .spatial = SPATIAL };
-    muc_attributes a = { .count = 0 };
-
-    MUC_TRY(need_pixels(b));
-    MUC_TRY(pair_of(b, word(b, 0), 1, w.kernel));
-    muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, SPATIAL);
-    MUC_TRY(set_window(b, &w, true, &a));
-    if (r->op == MUC_OP_AVERAGE_POOL) /* as PyTorch does */
-        muc_attributes_set(&a, MUC_KEY_COUNT_INCLUDE_PAD, 1);
-    return add(b, r->op, r->name, (const uint32_t[]){ b->last }, 1, &a);
-}
-
 /* ---- recipes ---- */
 
-/* "pad" is the option, "0" the first word */
+/* "0" is the first word, "stride,0" the option or without it the first word; pads are given twice,
+ * for both sides */
 static muc_status attribute(void *self, const char *name, muc_value_type wanted, muc_value *out)
 {
+    enum { MOST_CHARS = 16 };
     const builder *b = self;
-    bool is_word = name[0] == '0' && b->line.count > 1;
-    const char *text = is_word ? word(b, 0) : option(b, name);
+    size_t length = strcspn(name, ",");
+    char key[MOST_CHARS] = { 0 };
+    const char *text;
     int64_t *pair;
 
+    memcpy(key, name, length < MOST_CHARS ? length : MOST_CHARS - 1);
+    text = key[0] != '0' ? option(b, key) : b->line.count > 1 ? word(b, 0) : NULL;
+    if (!text && name[length])
+        return attribute(self, name + length + 1, wanted, out);
     *out = (muc_value){ .type = text ? wanted : MUC_VALUE_ABSENT };
     if (!text)
         return MUC_OK;
     if (wanted == MUC_VALUE_REAL)
         return real(b, text, 0, &out->real);
-    MUC_TRY(MUC_ARENA_NEW(b->ctx, b->arena, SPATIAL, &pair));
+    MUC_TRY(MUC_ARENA_NEW(b->ctx, b->arena, 2 * SPATIAL, &pair));
+    MUC_TRY(pair_of(b, text, strcmp(key, "pad") != 0, pair));
+    memcpy(pair + SPATIAL, pair, SPATIAL * sizeof(*pair));
+    out->integer = pair[0];
     out->items = pair;
-    out->count = SPATIAL;
-    return pair_of(b, text, is_word, pair);
+    out->count = strcmp(key, "pad") == 0 ? 2 * SPATIAL : SPATIAL;
+    return MUC_OK;
 }
 
 /* the last value, then what words name */
@@ -375,13 +312,39 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
 {
     builder *b = self;
 
-    return add(b, op, b->line.words[0], inputs, count, a);
+    return add(b, op, b->name, inputs, count, a);
 }
 
-static muc_status check_word(void *self, const char *text)
+/* what a letter says of a dimension of weights; 0: it may be anything */
+static uint64_t size_of(const builder *b, char letter)
 {
-    return strcmp(text, "pixels") == 0 ? need_pixels(self)
-                                       : refuse(self, MUC_BUG, "no word of recipes: '%s'", text);
+    return letter == 'c'   ? rank_of(b) > 1 ? (uint64_t)dim_of(b, 1) : 0
+           : letter == 'l' ? (uint64_t)dim_of(b, rank_of(b) - 1)
+           : letter == 'o' ? b->outputs
+                           : 0;
+}
+
+/* "pixels", or weights and their dimensions, "weight:*l", "bias?:o": see torch_arch.def */
+static muc_status take_word(void *self, const char *text, uint32_t *id)
+{
+    builder *b = self;
+    const char *letters = strchr(text, ':'), *name;
+    const muc_torch_weight *found = NULL;
+    uint64_t dims[2 + SPATIAL];
+    uint32_t rank = 0;
+
+    if (strcmp(text, "pixels") == 0)
+        return need_pixels(b);
+    if (!letters || strlen(letters + 1) > MUC_COUNT(dims))
+        return refuse(b, MUC_BUG, "no word of recipes: '%s'", text);
+    for (; letters[1 + rank]; rank++)
+        dims[rank] = size_of(b, letters[1 + rank]);
+    MUC_TRY(muc_arena_string(b->ctx, b->arena, text, strcspn(text, "?:"), &name));
+    MUC_TRY(weight(b, name, letters[-1] == '?', rank, dims, id, &found));
+    if (found)
+        b->outputs = found->dims[0];
+    b->name = word(b, 0);
+    return MUC_OK;
 }
 
 static muc_file_node node_of(builder *b, const row *r)
@@ -391,8 +354,9 @@ static muc_file_node node_of(builder *b, const row *r)
                                                        .input = input,
                                                        .constant = constant,
                                                        .last = last,
-                                                       .word = check_word };
+                                                       .word = take_word };
 
+    b->name = b->line.words[0];
     return (muc_file_node){ .functions = &functions,
                             .self = b,
                             .ctx = b->ctx,

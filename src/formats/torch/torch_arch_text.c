@@ -52,8 +52,7 @@ static muc_status read_lines(muc_context *ctx, muc_arena *arena, muc_bytes bytes
         at += size + 1;
         if (line.count == 0)
             continue;
-        MUC_TRY(muc_arena_grow(ctx, arena, out->line_count + 1u, sizeof(line), &capacity,
-                               (void **)&out->lines));
+        MUC_TRY(MUC_ARENA_GROW(ctx, arena, out->line_count + 1u, &capacity, &out->lines));
         out->lines[out->line_count++] = line;
     }
     return MUC_OK;
