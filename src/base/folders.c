@@ -1,4 +1,4 @@
-/* folders.c - visits all that lies in a folder. */
+/* folders.c - visits everything in a folder and in the folders below it. */
 #include "base/file_system.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FOLDERS = 64 }; /* one in another: each keeps a descriptor open */
+enum { MOST_FOLDERS = 64 }; /* nested: each keeps a descriptor open */
 
 typedef struct visitor {
     const char *folder;

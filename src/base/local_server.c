@@ -1,4 +1,4 @@
-/* local_server.c - threads that take turns at the connections of one socket. */
+/* local_server.c - serves the connections of one socket on several threads. */
 #include "base/local_server.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* completion.c - the table of the command line as scripts that complete words in shells. */
+/* completion.c - prints scripts by which shells complete the words of the command line. */
 #include "cli/cli.h"
 
 #include <stdio.h>

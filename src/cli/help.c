@@ -1,4 +1,4 @@
-/* help.c - the table of the command line as help and as man page. */
+/* help.c - prints the table of the command line as help and as a man page. */
 #include "cli/cli.h"
 
 #include <stdio.h>

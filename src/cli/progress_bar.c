@@ -1,4 +1,5 @@
-/* progress_bar.c - how far a long step is, and what is left of it, on a terminal or in a log. */
+/* progress_bar.c - shows on a terminal or in a log how far a long step is and how long it will
+ * take. */
 #include "cli/cli.h"
 
 #include <stdio.h>

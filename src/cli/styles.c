@@ -1,4 +1,4 @@
-/* styles.c - colours, where a terminal has them. */
+/* styles.c - colours the output where a terminal has colours. */
 #include "cli/cli.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* mapped_files.c - the files that a reader maps, closed together. */
+/* mapped_files.c - keeps the files that a reader maps, and closes them together. */
 #include "formats/format.h"
 
 struct muc_mapped_file {

@@ -1,4 +1,4 @@
-/* state_dict.c - both containers of torch.save.
+/* state_dict.c - reads both containers of torch.save.
  *
  * Since 1.6 a zip with data.pkl and a member data/KEY for each storage. Before, pickles one after
  * the other: a magic number, a version, sizes of the machine, the object, a list of keys; then for

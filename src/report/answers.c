@@ -1,4 +1,4 @@
-/* answers.c - answers that follow from a report's tables, in words. */
+/* answers.c - says in words what follows from a report's tables. */
 #include "report/answers.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* compare_reports.c - differences of two trees, figure by figure. */
+/* compare_reports.c - compares two reports figure by figure. */
 #include "report/compare_reports.h"
 
 #include <math.h>

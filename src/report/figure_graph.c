@@ -1,4 +1,4 @@
-/* figure_graph.c - a graph as boxes and arrows. */
+/* figure_graph.c - draws a graph as boxes and arrows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* figure_memory.c - what lies where in a memory, step by step. */
+/* figure_memory.c - draws what lies where in a memory, step by step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

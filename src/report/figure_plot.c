@@ -1,4 +1,4 @@
-/* figure_plot.c - lines over numbers, with axes and a legend. */
+/* figure_plot.c - draws lines over numbers, with axes and a legend. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

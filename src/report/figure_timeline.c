@@ -1,4 +1,4 @@
-/* figure_timeline.c - what several workers do when. */
+/* figure_timeline.c - draws what several workers do when. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* layered.c - layers by longest paths, order by barycentres, coordinates by isotonic regression. */
+/* layered.c - lays a graph out: layers by longest paths, their order by barycentres, coordinates by
+ * isotonic regression. */
 #include "report/layered.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* page_answers.c - cards and bars of a page, from a report's tables. */
+/* page_answers.c - prints a page's cards and bars from a report's tables. */
 #include "report/page_answers.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* svg.c - escaping, colours and axes. */
+/* svg.c - what drawings share: escaped texts, colours and axes. */
 #include "report/svg.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* pieces.c - pieces, the lookup of pieces by text, rules by name. */
+/* pieces.c - looks pieces up by text, and rules by name. */
 #include "text/pieces.h"
 
 #include <stdlib.h>

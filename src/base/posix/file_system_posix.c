@@ -1,4 +1,4 @@
-/* file_system_posix.c - files and folders, by POSIX. */
+/* file_system_posix.c - asks POSIX for files and folders. */
 #include "base/file_system.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* large_posix.c - files without names, mapped, and pages that are there once they are written. */
+/* large_posix.c - maps files without names, and pages that take memory once they are written. */
 #include "base/large.h"
 
 #include <fcntl.h>

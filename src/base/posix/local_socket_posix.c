@@ -1,4 +1,4 @@
-/* local_socket_posix.c - sockets on 127.0.0.1, by POSIX. */
+/* local_socket_posix.c - opens sockets on 127.0.0.1, by POSIX. */
 #include "base/local_server.h"
 
 #include <arpa/inet.h>

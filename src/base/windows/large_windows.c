@@ -1,4 +1,4 @@
-/* large_windows.c - memory of Windows' paging file, which needs no file of ours. */
+/* large_windows.c - reserves memory in Windows' paging file, which needs no file of ours. */
 #include "base/large.h"
 
 #include <string.h>

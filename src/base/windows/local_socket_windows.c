@@ -1,4 +1,4 @@
-/* local_socket_windows.c - sockets on 127.0.0.1, by Winsock. */
+/* local_socket_windows.c - opens sockets on 127.0.0.1, by Winsock. */
 #include "base/local_server.h"
 
 #include <limits.h>

@@ -46,7 +46,7 @@ static muc_status begin(muc_context *ctx, const muc_model *model,
 
     if (muc_path_exists(path))
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
-                        "is there already: muc new begins a folder");
+                        "is there already: muc new makes a new folder");
     MUC_TRY(target->start(ctx, NULL, options->machine, report));
     MUC_TRY(compile(ctx, model, target, options, path, arena));
     MUC_TRY(target->start(ctx, path, options->machine, report));

@@ -1,4 +1,4 @@
-/* fit.c - which machines a model fits, about how fast it would be, and what would help. */
+/* fit.c - tells which machines a model fits, about how fast it runs there, and what would help. */
 #include "driver/compile/chosen_target.h"
 
 #include <string.h>

@@ -22,7 +22,7 @@ enum { DEFAULT_WINDOW = 512, HEADER_BYTES = 20, ROW_HEAD = 4, BUFFER_BYTES = 1 <
 
 static const char magic[] = "_logits_";
 
-/* What is left out of a row: less likely by so many powers of e than the likeliest. */
+/* Tokens whose probability is below the likeliest's by more than this power of e are left out. */
 #define DEPTH 16.0
 
 typedef struct window_work {
@@ -271,7 +271,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* of sorted values, between two of them in proportion */
+/* of sorted values, interpolated between two of them */
 static double quantile(const float *values, size_t count, double share)
 {
     double at = share * (double)(count - 1);

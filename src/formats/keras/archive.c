@@ -1,4 +1,4 @@
-/* archive.c - the members of a .keras file. */
+/* archive.c - finds the members of a .keras file. */
 #include "formats/keras/archive.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* hdf5_checksum.c - computes the checksum of HDF5's metadata: Bob Jenkins's lookup3, of bytes,
- * started at 0. */
+/* hdf5_checksum.c - computes the checksum of HDF5's metadata: Bob Jenkins's lookup3 over bytes,
+ * with the initial value 0. */
 #include "formats/keras/hdf5_file.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ static uint32_t rotated(uint32_t x, unsigned bits)
     return x << bits | x >> (32 - bits);
 }
 
-/* turns of each round: the word that is changed, the one that it is changed by, come in a circle */
+/* the three words take turns; each step rotates by its own number of bits */
 static void mix(uint32_t s[3])
 {
     static const uint8_t turns[6] = { 4, 6, 8, 16, 19, 4 };

@@ -1,7 +1,7 @@
-/* decode.c - protobuf-c behind the house's limits.
+/* decode.c - decodes ONNX files by protobuf-c, within limits.
  *
  * protobuf-c checks every length, but recurses as deep as a file asks and allocates what it asks:
- * a first walk over the nested messages bounds the depth, an allocator on an arena the memory.
+ * a first walk over the nested messages limits the depth, and an allocator limits the memory.
  */
 #include "formats/onnx/decode.h"
 

@@ -1,4 +1,4 @@
-/* evaluate_shape.c - shapes as numbers, and numbers that shapes decide. */
+/* evaluate_shape.c - computes shapes as numbers, and the numbers that follow from shapes. */
 #include <inttypes.h>
 
 #include "formats/onnx/evaluate.h"

@@ -1,4 +1,4 @@
-/* frames.c - the nodes of a graph, of a function of the model, of the branch of a condition. */
+/* frames.c - imports the nodes of a graph, of a model's function, or of a condition's branch. */
 #include <inttypes.h>
 #include <string.h>
 

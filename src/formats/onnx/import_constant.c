@@ -1,4 +1,4 @@
-/* import_constant.c - tensors that are made of attributes, shapes and numbers. */
+/* import_constant.c - makes tensors of attributes, shapes and numbers. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* import_math.c - operators on elements and along axes. */
+/* import_math.c - imports dropout, softmax, reductions, batch norms and quantization. */
 #include <inttypes.h>
 #include <string.h>
 

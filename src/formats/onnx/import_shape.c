@@ -1,4 +1,5 @@
-/* import_shape.c - operators that move elements, whose operands are shapes. */
+/* import_shape.c - imports operators that move elements as their operands, which are shapes, say.
+ */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* integers.c - finds the values that are integers: a fixed point over the operators' rules. */
+/* integers.c - finds the values that are integers, by the operators' rules applied until nothing
+ * changes. */
 #include "formats/onnx/integers.h"
 
 #include <math.h>
@@ -218,7 +219,7 @@ static size_t data_inputs(const Onnx__NodeProto *node, const row *r)
     return r->inputs && r->inputs < node->n_input ? r->inputs : node->n_input;
 }
 
-/* all values become what one of them is; the type goes with it */
+/* if one of the values is known to be integer or real, all are, and of its type */
 static bool apply_moves(onnx_integer_values *integers, const Onnx__NodeProto *node, size_t inputs)
 {
     size_t count = inputs + node->n_output;

@@ -1,4 +1,5 @@
-/* numbers.c - elements that are known while reading, and graph tensors made of them. */
+/* numbers.c - keeps elements that are known while reading, and makes tensors of the graph of them.
+ */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* rows.c - the table of operators, and what their importers share. */
+/* rows.c - finds a node's row in the table of operators, and imports those that are recipes. */
 #include <inttypes.h>
 #include <string.h>
 

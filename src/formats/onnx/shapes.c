@@ -1,4 +1,4 @@
-/* shapes.c - dimensions that operands decide: what Slice and Reshape ask for. */
+/* shapes.c - computes the dimensions that the operands of Slice and Reshape ask for. */
 #include <inttypes.h>
 
 #include "formats/onnx/onnx_import.h"

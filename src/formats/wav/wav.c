@@ -67,7 +67,7 @@ muc_status muc_wav_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc
     if (bytes.size < 12 || memcmp(bytes.data, "RIFF", 4) != 0 ||
         memcmp(bytes.data + 8, "WAVE", 4) != 0)
         return muc_fail(ctx, MUC_UNSUPPORTED, bytes.name, 0,
-                        "is not a recording that is read: expected a RIFF WAVE file");
+                        "is not a recording that muc reads: expected a RIFF WAVE file");
     reader.at = 12;
     for (;;) {
         uint32_t size;
@@ -76,7 +76,7 @@ muc_status muc_wav_read(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc
         size = muc_load_u32(head + 4);
         if (memcmp(head, "data", 4) == 0) {
             if (!f.channels)
-                return muc_read_fail(&reader, "samples before their format");
+                return muc_read_fail(&reader, "the samples come before their format");
             return read_data(&reader, size, &f, arena, out);
         }
         if (memcmp(head, "fmt ", 4) == 0) {
