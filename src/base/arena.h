@@ -30,5 +30,7 @@ void muc_arena_free(muc_arena *arena);
 /* Grows *items, an arena array of *capacity elements, to hold at least need elements. */
 muc_status muc_arena_grow(muc_context *ctx, muc_arena *arena, size_t need, size_t size,
                           size_t *capacity, void **items);
+#define MUC_ARENA_GROW(ctx, arena, need, capacity, items) \
+    muc_arena_grow((ctx), (arena), (need), sizeof(**(items)), (capacity), (void **)(items))
 
 #endif

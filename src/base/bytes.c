@@ -55,6 +55,17 @@ muc_status muc_read_u64(muc_reader *reader, const char *what, uint64_t *out)
     return MUC_OK;
 }
 
+muc_status muc_read_word(muc_reader *reader, uint32_t bytes, const char *what, uint64_t *out)
+{
+    const uint8_t *p;
+
+    MUC_TRY(muc_read_span(reader, bytes, what, &p));
+    *out = 0;
+    for (uint32_t i = 0; i < bytes; i++)
+        *out |= (uint64_t)p[i] << 8 * i;
+    return MUC_OK;
+}
+
 muc_status muc_read_f32(muc_reader *reader, const char *what, float *out)
 {
     uint32_t bits;

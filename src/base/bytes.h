@@ -41,6 +41,8 @@ muc_status muc_read_u8(muc_reader *reader, const char *what, uint8_t *out);
 muc_status muc_read_u16(muc_reader *reader, const char *what, uint16_t *out);
 muc_status muc_read_u32(muc_reader *reader, const char *what, uint32_t *out);
 muc_status muc_read_u64(muc_reader *reader, const char *what, uint64_t *out);
+/* A little-endian integer of 1 to 8 bytes. */
+muc_status muc_read_word(muc_reader *reader, uint32_t bytes, const char *what, uint64_t *out);
 muc_status muc_read_f32(muc_reader *reader, const char *what, float *out);
 
 /* Fails with MUC_MALFORMED at the reader's position. */

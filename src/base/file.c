@@ -425,15 +425,15 @@ static bool add_name(void *arg, const char *name)
 {
     name_list *list = arg;
 
-    list->status = muc_arena_grow(list->ctx, list->arena, list->count + 1, sizeof(*list->names),
-                                  &list->capacity, (void **)&list->names);
+    list->status =
+        MUC_ARENA_GROW(list->ctx, list->arena, list->count + 1, &list->capacity, &list->names);
     if (list->status == MUC_OK)
         list->status = muc_arena_string(list->ctx, list->arena, name, strlen(name),
                                         &list->names[list->count++]);
     return list->status == MUC_OK;
 }
 
-static int compare_names(const void *a, const void *b)
+int muc_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -447,7 +447,7 @@ muc_status muc_folder_names(muc_context *ctx, muc_arena *arena, const char *path
         return list.status == MUC_OK ? fail_errno(ctx, path, "cannot list the folder")
                                      : list.status;
     if (list.count)
-        qsort(list.names, list.count, sizeof(*list.names), compare_names);
+        qsort(list.names, list.count, sizeof(*list.names), muc_compare_names);
     *out = list.names;
     *count = list.count;
     return MUC_OK;

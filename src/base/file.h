@@ -49,6 +49,8 @@ muc_status muc_output_commit(muc_output *output);
 void muc_output_discard(muc_output *output);
 
 muc_status muc_file_write(muc_context *ctx, const char *path, const void *data, size_t size);
+/* qsort's order of an array of strings, byte by byte. */
+int muc_compare_names(const void *a, const void *b);
 /* The names in a folder but "." and "..", in the order of their bytes, in the arena. */
 muc_status muc_folder_names(muc_context *ctx, muc_arena *arena, const char *path,
                             const char *const **out, size_t *count);

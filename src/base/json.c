@@ -90,6 +90,16 @@ muc_status muc_json_u64_or(muc_context *ctx, const char *name, const json_t *obj
     return member(object, key) ? muc_json_u64(ctx, name, object, key, min, max, out) : MUC_OK;
 }
 
+muc_status muc_json_u32_or(muc_context *ctx, const char *name, const json_t *object,
+                           const char *key, uint32_t fallback, uint32_t *out)
+{
+    uint64_t value;
+
+    MUC_TRY(muc_json_u64_or(ctx, name, object, key, 0, UINT32_MAX, fallback, &value));
+    *out = (uint32_t)value;
+    return MUC_OK;
+}
+
 muc_status muc_json_double_or(muc_context *ctx, const char *name, const json_t *object,
                               const char *key, double fallback, double *out)
 {

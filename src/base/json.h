@@ -17,6 +17,8 @@ muc_status muc_json_u64(muc_context *ctx, const char *name, const json_t *object
 muc_status muc_json_u64_or(muc_context *ctx, const char *name, const json_t *object,
                            const char *key, uint64_t min, uint64_t max, uint64_t fallback,
                            uint64_t *out);
+muc_status muc_json_u32_or(muc_context *ctx, const char *name, const json_t *object,
+                           const char *key, uint32_t fallback, uint32_t *out);
 muc_status muc_json_double_or(muc_context *ctx, const char *name, const json_t *object,
                               const char *key, double fallback, double *out);
 muc_status muc_json_bool_or(muc_context *ctx, const char *name, const json_t *object,

@@ -1,4 +1,4 @@
-/* json_scan.c - JSON read as it comes. */
+/* json_scan.c - reads JSON value by value, without building a tree. */
 #include "base/json_scan.h"
 
 #include <math.h>
@@ -121,8 +121,8 @@ static muc_status append(muc_json_scan *scan, size_t *size, const void *data, si
 {
     if (more == 0)
         return MUC_OK;
-    MUC_TRY(muc_arena_grow(scan->ctx, scan->arena, *size + more, 1, &scan->string_capacity,
-                           (void **)&scan->string));
+    MUC_TRY(MUC_ARENA_GROW(scan->ctx, scan->arena, *size + more, &scan->string_capacity,
+                           &scan->string));
     memcpy(scan->string + *size, data, more);
     *size += more;
     return MUC_OK;

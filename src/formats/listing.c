@@ -33,8 +33,8 @@ muc_status muc_listing_add(muc_context *ctx, muc_arena *arena, muc_listing *list
         row = find(listing, type, supported);
     }
     if (!row) {
-        MUC_TRY(muc_arena_grow(ctx, arena, listing->operator_count + 1, sizeof(*row),
-                               &listing->operator_capacity, (void **)&listing->operators));
+        MUC_TRY(MUC_ARENA_GROW(ctx, arena, listing->operator_count + 1, &listing->operator_capacity,
+                               &listing->operators));
         row = &listing->operators[listing->operator_count];
         *row = (muc_listed_operator){ .supported = supported };
         MUC_TRY(muc_arena_string(ctx, arena, type, strlen(type), &row->type));
@@ -65,8 +65,8 @@ muc_status muc_listing_add_port(muc_context *ctx, muc_arena *arena, muc_listing 
     muc_text_free(shape);
     MUC_TRY(status);
     MUC_TRY(muc_arena_string(ctx, arena, name, strlen(name), &port.name));
-    MUC_TRY(muc_arena_grow(ctx, arena, listing->port_count + 1, sizeof(port),
-                           &listing->port_capacity, (void **)&listing->ports));
+    MUC_TRY(MUC_ARENA_GROW(ctx, arena, listing->port_count + 1, &listing->port_capacity,
+                           &listing->ports));
     listing->ports[listing->port_count++] = port;
     return MUC_OK;
 }

@@ -36,8 +36,7 @@ static muc_status new_value(machine *m, muc_pickle_kind kind, value **out)
 
 static muc_status push(machine *m, value *v)
 {
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->depth + 1, sizeof(*m->stack), &m->stack_capacity,
-                           (void **)&m->stack));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, m->depth + 1, &m->stack_capacity, &m->stack));
     m->stack[m->depth++] = v;
     return MUC_OK;
 }
@@ -67,8 +66,7 @@ static muc_status pop(machine *m, value **out)
 
 static muc_status mark(machine *m)
 {
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->mark_count + 1, sizeof(*m->marks),
-                           &m->mark_capacity, (void **)&m->marks));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, m->mark_count + 1, &m->mark_capacity, &m->marks));
     m->marks[m->mark_count++] = m->depth;
     return MUC_OK;
 }
@@ -89,8 +87,7 @@ static muc_status pop_marked(machine *m, value ***items, size_t *count)
 
 static muc_status append(machine *m, value *to, value *const *items, size_t count)
 {
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, to->count + count, sizeof(*to->items), &to->capacity,
-                           (void **)&to->items));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, to->count + count, &to->capacity, &to->items));
     if (count > 0)
         memcpy(to->items + to->count, items, count * sizeof(*items));
     to->count += count;
@@ -127,8 +124,7 @@ static muc_status put_memo(machine *m, uint64_t index)
         return muc_read_fail(m->r, "memo %" PRIu64 " of a file of %zu bytes", index,
                              m->r->bytes.size);
     MUC_TRY(pop(m, &top));
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, (size_t)index + 1, sizeof(*m->memo), &m->memo_capacity,
-                           (void **)&m->memo));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, (size_t)index + 1, &m->memo_capacity, &m->memo));
     m->memo[index] = top;
     return push(m, top);
 }
@@ -301,8 +297,8 @@ static muc_status push_storage(machine *m)
             v->storage->dtype = storages[i].dtype;
     if (v->storage->dtype == MUC_DTYPE_COUNT)
         return muc_read_fail(m->r, "'%s' is not a storage", id->items[1]->text);
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->storages->count + 1, sizeof(*m->storages->items),
-                           &m->storages->capacity, (void **)&m->storages->items));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, m->storages->count + 1, &m->storages->capacity,
+                           &m->storages->items));
     m->storages->items[m->storages->count++] = v->storage;
     return push(m, v);
 }
@@ -321,24 +317,13 @@ static muc_status build(machine *m)
 
 /* ---- opcodes ---- */
 
-static muc_status read_word(machine *m, uint32_t bytes, uint64_t *out)
-{
-    const uint8_t *p;
-
-    MUC_TRY(muc_read_span(m->r, bytes, "pickle", &p));
-    *out = 0;
-    for (uint32_t i = 0; i < bytes; i++)
-        *out |= (uint64_t)p[i] << 8 * i;
-    return MUC_OK;
-}
-
 static muc_status push_string(machine *m)
 {
     const uint8_t *text;
     uint64_t length;
     value *v;
 
-    MUC_TRY(read_word(m, 4, &length));
+    MUC_TRY(muc_read_word(m->r, 4, "pickle", &length));
     MUC_TRY(muc_read_span(m->r, length, "string of a pickle", &text));
     MUC_TRY(new_value(m, MUC_PICKLE_STRING, &v));
     v->length = (size_t)length;
@@ -352,7 +337,7 @@ static muc_status push_long(machine *m)
     uint64_t length, word = 0;
     const uint8_t *p;
 
-    MUC_TRY(read_word(m, 1, &length));
+    MUC_TRY(muc_read_word(m->r, 1, "pickle", &length));
     MUC_TRY(muc_read_span(m->r, length, "number of a pickle", &p));
     for (uint64_t i = 0; i < 8; i++)
         word |= (uint64_t)(i < length                            ? p[i]
@@ -366,7 +351,7 @@ static muc_status push_integer(machine *m, uint32_t bytes)
 {
     uint64_t word;
 
-    MUC_TRY(read_word(m, bytes, &word));
+    MUC_TRY(muc_read_word(m->r, bytes, "pickle", &word));
     return push_new(m, MUC_PICKLE_INTEGER, bytes == 4 ? (int32_t)(uint32_t)word : (int64_t)word);
 }
 
@@ -403,7 +388,7 @@ static muc_status step_memo(machine *m, uint8_t opcode)
 {
     uint64_t index;
 
-    MUC_TRY(read_word(m, opcode == 'q' || opcode == 'h' ? 1 : 4, &index));
+    MUC_TRY(muc_read_word(m->r, opcode == 'q' || opcode == 'h' ? 1 : 4, "pickle", &index));
     return opcode == 'q' || opcode == 'r' ? put_memo(m, index) : get_memo(m, index);
 }
 
@@ -413,7 +398,7 @@ static muc_status step(machine *m, uint8_t opcode)
 
     switch (opcode) {
     case 0x80:
-        return read_word(m, 1, &word); /* PROTO */
+        return muc_read_word(m->r, 1, "pickle", &word); /* PROTO */
     case '(':
         return mark(m);
     case 'c':
@@ -460,7 +445,7 @@ static muc_status step(machine *m, uint8_t opcode)
     case 0x8a:
         return push_long(m);
     case 'G':
-        MUC_TRY(read_word(m, 8, &word));
+        MUC_TRY(muc_read_word(m->r, 8, "pickle", &word));
         return push_new(m, MUC_PICKLE_REAL, 0); /* no weight is among them */
     case 'N':
         return push_new(m, MUC_PICKLE_NONE, 0);

@@ -30,8 +30,7 @@ bool muc_zip_first(muc_bytes bytes, muc_string_view *name)
     return name->size <= bytes.size - LOCAL_HEADER;
 }
 
-static muc_status fail_zip(muc_context *ctx, muc_status status, const char *path,
-                           zip_error_t *error)
+muc_status muc_zip_fail(muc_context *ctx, muc_status status, const char *path, zip_error_t *error)
 {
     muc_fail(ctx, status, path, MUC_NO_OFFSET, "%s", zip_error_strerror(error));
     zip_error_fini(error);
@@ -53,11 +52,11 @@ muc_status muc_zip_open(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc
     zip_error_init(&error);
     source = zip_source_buffer_create(bytes.data, bytes.size, 0, &error);
     if (!source)
-        return fail_zip(ctx, MUC_NOMEM, bytes.name, &error);
+        return muc_zip_fail(ctx, MUC_NOMEM, bytes.name, &error);
     z->zip = zip_open_from_source(source, ZIP_RDONLY, &error);
     if (!z->zip) {
         zip_source_free(source);
-        return fail_zip(ctx, MUC_MALFORMED, bytes.name, &error);
+        return muc_zip_fail(ctx, MUC_MALFORMED, bytes.name, &error);
     }
     zip_error_fini(&error);
     *out = z;

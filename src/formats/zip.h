@@ -7,6 +7,11 @@
 
 typedef struct muc_zip muc_zip;
 
+struct zip_error; /* libzip's */
+/* Fails with what libzip says of the error, and ends it. */
+muc_status muc_zip_fail(muc_context *ctx, muc_status status, const char *path,
+                        struct zip_error *error);
+
 /* Borrows bytes and arena, where members live, until muc_zip_close. */
 muc_status muc_zip_open(muc_context *ctx, muc_arena *arena, muc_bytes bytes, muc_zip **out);
 void muc_zip_close(muc_zip *zip); /* NULL is fine */

@@ -270,14 +270,19 @@ muc_status muc_array_as_npy(muc_context *ctx, const char *name, const muc_tensor
 
 enum { FIRST = 8 };
 
+void muc_array_add_shape(const muc_tensor_view *array, muc_text *out)
+{
+    muc_text_add(out, "[");
+    for (uint32_t i = 0; i < array->rank; i++)
+        muc_text_add(out, "%s%" PRIu64, i ? ", " : "", array->dims[i]);
+    muc_text_add(out, "]");
+}
+
 static void add_shape(muc_report *report, const muc_tensor_view *view)
 {
     muc_text text = { 0 };
 
-    muc_text_add(&text, "[");
-    for (uint32_t i = 0; i < view->rank; i++)
-        muc_text_add(&text, "%s%" PRIu64, i ? ", " : "", view->dims[i]);
-    muc_text_add(&text, "]");
+    muc_array_add_shape(view, &text);
     muc_report_add_text(report, "shape", "%s", text.data ? text.data : "");
     muc_text_free(&text);
 }

@@ -16,6 +16,8 @@ bool muc_is_arrays(const char *path);
 muc_status muc_arrays_write(muc_context *ctx, const char *path, const muc_tensor_view *arrays,
                             size_t count);
 
+/* The dimensions, as [1, 8]. */
+void muc_array_add_shape(const muc_tensor_view *array, muc_text *out);
 /* The bytes of a .npy file of it; name is for messages. */
 muc_status muc_array_as_npy(muc_context *ctx, const char *name, const muc_tensor_view *array,
                             muc_text *out);

@@ -22,10 +22,9 @@ static muc_status add_piece(gathering *g, const uint32_t *ids, size_t count)
 {
     size_t before = g->begin != UINT32_MAX;
 
-    MUC_TRY(muc_arena_grow(g->ctx, g->arena, g->pieces + 1, sizeof(*g->lengths), &g->piece_capacity,
-                           (void **)&g->lengths));
-    MUC_TRY(muc_arena_grow(g->ctx, g->arena, g->total + count + before, sizeof(*g->tokens),
-                           &g->token_capacity, (void **)&g->tokens));
+    MUC_TRY(MUC_ARENA_GROW(g->ctx, g->arena, g->pieces + 1, &g->piece_capacity, &g->lengths));
+    MUC_TRY(MUC_ARENA_GROW(g->ctx, g->arena, g->total + count + before, &g->token_capacity,
+                           &g->tokens));
     if (before)
         g->tokens[g->total++] = (int32_t)g->begin;
     for (size_t i = 0; i < count; i++)

@@ -42,8 +42,7 @@ static muc_status list_entry(file_list *list, const char *folder, const char *na
     if (list->count == MOST_FILES)
         return muc_fail(list->ctx, MUC_USAGE, folder, MUC_NO_OFFSET,
                         "more than %d pictures; fewer tell as much", MOST_FILES);
-    MUC_TRY(muc_arena_grow(list->ctx, list->arena, list->count + 1, sizeof(*list->paths),
-                           &list->capacity, (void **)&list->paths));
+    MUC_TRY(MUC_ARENA_GROW(list->ctx, list->arena, list->count + 1, &list->capacity, &list->paths));
     list->paths[list->count++] = path;
     return MUC_OK;
 }
@@ -61,11 +60,6 @@ static muc_status list_folder(file_list *list, const char *path, unsigned depth)
         if (names[i][0] != '.')
             MUC_TRY(list_entry(list, path, names[i], depth));
     return MUC_OK;
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* one picture, which takes the arena's bytes only as long as it is read */
@@ -96,17 +90,14 @@ muc_status muc_pictures_read(muc_context *ctx, muc_arena *arena, const char *pat
     }
     if (list.count == 0)
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET, "the folder has no pictures");
-    qsort(list.paths, list.count, sizeof(*list.paths), compare_paths);
+    qsort(list.paths, list.count, sizeof(*list.paths), muc_compare_names);
     MUC_TRY(muc_arena_new(ctx, arena, list.count, (size_t)input->bytes, (void **)&data));
     for (size_t i = 0; i < list.count; i++) {
         muc_progress(ctx, "reading pictures", i, list.count);
         MUC_TRY(read_one(ctx, list.paths[i], says, input, data + i * (size_t)input->bytes));
     }
     muc_progress(ctx, "reading pictures", list.count, list.count);
-    *out = (muc_tensor_view){
-        .name = input->name, .dtype = input->dtype, .rank = input->rank, .data = data, .file = path
-    };
-    memcpy(out->dims, input->dims, sizeof(out->dims));
+    *out = muc_port_array(input, data, path);
     out->dims[0] *= list.count;
     return muc_tensor_measure(ctx, out);
 }

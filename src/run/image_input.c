@@ -477,10 +477,7 @@ muc_status muc_image_array(muc_context *ctx, muc_arena *arena, const char *path,
     MUC_TRY(status);
     MUC_TRY(muc_arena_new(ctx, arena, (size_t)input->bytes, 1, (void **)&data));
     MUC_TRY(muc_image_fill(ctx, &image, &plan, input, data));
-    *out = (muc_tensor_view){
-        .name = input->name, .dtype = input->dtype, .rank = input->rank, .data = data, .file = path
-    };
-    memcpy(out->dims, input->dims, sizeof(out->dims));
+    *out = muc_port_array(input, data, path);
     MUC_TRY(muc_tensor_measure(ctx, out));
     return say(ctx, arena, &image, &plan, said);
 }

@@ -45,10 +45,8 @@ static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
     muc_status status;
 
     muc_tensor_print_shape(r->graph, tensor, &text);
-    muc_text_add(&text, ", the array '%s' is %s [", array->name, muc_dtype_get(array->dtype)->name);
-    for (uint32_t i = 0; i < array->rank; i++)
-        muc_text_add(&text, "%s%" PRIu64, i ? ", " : "", array->dims[i]);
-    muc_text_add(&text, "]");
+    muc_text_add(&text, ", the array '%s' is %s ", array->name, muc_dtype_get(array->dtype)->name);
+    muc_array_add_shape(array, &text);
     status = muc_fail(r->ctx, MUC_USAGE, r->graph->name, MUC_NO_OFFSET, "input '%s' is %s",
                       tensor->name, text.data ? text.data : "?");
     muc_text_free(&text);

@@ -80,3 +80,13 @@ double muc_port_real(const muc_port *port, double element)
 {
     return port->quantized ? (element - port->zero) * port->scale : element;
 }
+
+muc_tensor_view muc_port_array(const muc_port *input, const uint8_t *data, const char *file)
+{
+    muc_tensor_view array = {
+        .name = input->name, .dtype = input->dtype, .rank = input->rank, .data = data, .file = file
+    };
+
+    memcpy(array.dims, input->dims, sizeof(array.dims));
+    return array;
+}

@@ -27,4 +27,7 @@ muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_t
  * quantization. */
 double muc_port_real(const muc_port *port, double element);
 
+/* An array of an input's type and shape, of these bytes, which it borrows. */
+muc_tensor_view muc_port_array(const muc_port *input, const uint8_t *data, const char *file);
+
 #endif

@@ -30,7 +30,7 @@ muc_status muc_split_passages(muc_context *ctx, muc_bytes bytes, const char *mar
         muc_passage p = muc_strip((muc_passage){ at, (size_t)((next ? next : end) - at) });
 
         if (p.size) {
-            MUC_TRY(muc_arena_grow(ctx, arena, *count + 1, sizeof(**out), &capacity, (void **)out));
+            MUC_TRY(MUC_ARENA_GROW(ctx, arena, *count + 1, &capacity, out));
             (*out)[(*count)++] = p;
         }
         at = next ? next + length : end + 1;

@@ -188,8 +188,7 @@ static muc_status entry_of(const map_maker *m, uint32_t code, uint32_t entry[2])
 
 static muc_status add_entry(map_maker *m, const uint32_t entry[2])
 {
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->count + 1, sizeof(*m->map), &m->capacity,
-                           (void **)&m->map));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, m->count + 1, &m->capacity, &m->map));
     memcpy(m->map[m->count++], entry, sizeof(*m->map));
     return MUC_OK;
 }

@@ -13,8 +13,7 @@ static const char category_names[] = UNICODE_CATEGORY_NAMES; /* each of NAME_BYT
 muc_status muc_set_add(muc_context *ctx, muc_arena *arena, muc_character_set *set, uint32_t first,
                        uint32_t last)
 {
-    MUC_TRY(muc_arena_grow(ctx, arena, set->count + 1, sizeof(*set->ranges), &set->capacity,
-                           (void **)&set->ranges));
+    MUC_TRY(MUC_ARENA_GROW(ctx, arena, set->count + 1, &set->capacity, &set->ranges));
     set->ranges[set->count++] = (muc_character_range){ first, last };
     return MUC_OK;
 }

@@ -234,8 +234,8 @@ static muc_status make_specials(form_parts *f)
         if (piece->found_as_written && special.text.size != piece->size) {
             special.text = (muc_string_view){ piece->text, piece->size };
             special.start = (uint32_t)(f->text_bytes + f->more_bytes);
-            MUC_TRY(muc_arena_grow(f->ctx, f->arena, f->more_bytes + piece->size, 1,
-                                   &f->more_capacity, (void **)&f->more));
+            MUC_TRY(MUC_ARENA_GROW(f->ctx, f->arena, f->more_bytes + piece->size, &f->more_capacity,
+                                   &f->more));
             memcpy(f->more + f->more_bytes, piece->text, piece->size);
             f->more_bytes += piece->size;
         }
@@ -255,37 +255,31 @@ static muc_status make_specials(form_parts *f)
 }
 
 /* The characters that have a piece; all pieces where none are merged. */
-static muc_status index_characters(form_parts *f)
+static bool is_reachable_character(const muc_vocabulary *v, const muc_piece *piece)
 {
-    const muc_vocabulary *v = f->vocabulary;
-
-    MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
-    for (uint32_t i = 0; i < v->count; i++)
-        if (v->pieces[i].type == MUR_PIECE_NORMAL &&
-            (v->unigram || v->wordpiece || is_character(&v->pieces[i])) &&
-            muc_piece_is_reachable(v, &v->pieces[i]))
-            f->index[f->index_count++] = i;
-    return sort_index(f);
+    return (v->unigram || v->wordpiece || is_character(piece)) && muc_piece_is_reachable(v, piece);
 }
 
-static bool stands_for_bytes(const muc_piece *piece)
+/* A segment that is taken whole. */
+static bool stands_for_bytes(const muc_vocabulary *v, const muc_piece *piece)
 {
     size_t step;
 
+    (void)v;
     for (size_t at = 0; at < piece->size; at += step)
         if (muc_byte_of_character(piece->text + at, piece->size - at, &step) < 0)
             return false;
     return true;
 }
 
-/* The segments that are taken whole. */
-static muc_status index_whole_pieces(form_parts *f)
+static muc_status index_pieces(form_parts *f,
+                               bool (*takes)(const muc_vocabulary *v, const muc_piece *piece))
 {
     const muc_vocabulary *v = f->vocabulary;
 
     MUC_TRY(MUC_ARENA_NEW(f->ctx, f->arena, v->count, &f->index));
     for (uint32_t i = 0; i < v->count; i++)
-        if (v->pieces[i].type == MUR_PIECE_NORMAL && stands_for_bytes(&v->pieces[i]))
+        if (v->pieces[i].type == MUR_PIECE_NORMAL && takes(v, &v->pieces[i]))
             f->index[f->index_count++] = i;
     return sort_index(f);
 }
@@ -489,9 +483,9 @@ muc_status muc_tokenizer_compile(muc_context *ctx, const muc_vocabulary *vocabul
     MUC_TRY(make_byte_ids(&f));
     MUC_TRY(make_specials(&f));
     if (vocabulary->alphabet == MUC_ALPHABET_CHARACTERS) {
-        MUC_TRY(index_characters(&f));
+        MUC_TRY(index_pieces(&f, is_reachable_character));
     } else if (vocabulary->takes_whole_pieces) {
-        MUC_TRY(index_whole_pieces(&f));
+        MUC_TRY(index_pieces(&f, stands_for_bytes));
     }
     MUC_TRY(make_split(&f));
     MUC_TRY(lay_out(&f, form, bytes));

@@ -1,4 +1,4 @@
-/* learn.c - byte-pair merges over the distinct words of a text.
+/* learn.c - learns byte-pair merges from the distinct words of a text.
  *
  * A word is a run of spaces and what follows up to the next space. Counts of pairs are kept in a
  * table and corrected at each merge where a word changes.
@@ -103,10 +103,8 @@ static muc_status count_word(learner *l, const char *text, size_t size)
     if (l->slots[slot] == NO_SLOT) {
         size_t at = l->word_count++;
 
-        MUC_TRY(muc_arena_grow(l->ctx, &l->arena, at + 1, sizeof(*l->texts), &l->text_capacity,
-                               (void **)&l->texts));
-        MUC_TRY(muc_arena_grow(l->ctx, &l->arena, at + 1, sizeof(*l->words), &l->word_capacity,
-                               (void **)&l->words));
+        MUC_TRY(MUC_ARENA_GROW(l->ctx, &l->arena, at + 1, &l->text_capacity, &l->texts));
+        MUC_TRY(MUC_ARENA_GROW(l->ctx, &l->arena, at + 1, &l->word_capacity, &l->words));
         l->texts[at] = (muc_string_view){ text, size };
         l->words[at] = (word){ 0 };
         l->slots[slot] = at;
@@ -141,8 +139,8 @@ static muc_status count_character(learner *l, const char *text, size_t size, uin
             l->characters[i].times += times;
             return MUC_OK;
         }
-    MUC_TRY(muc_arena_grow(l->ctx, &l->arena, l->character_count + 1, sizeof(*l->characters),
-                           &l->character_capacity, (void **)&l->characters));
+    MUC_TRY(MUC_ARENA_GROW(l->ctx, &l->arena, l->character_count + 1, &l->character_capacity,
+                           &l->characters));
     l->characters[l->character_count] = (character){ .size = (uint32_t)size, .times = times };
     memcpy(l->characters[l->character_count++].text, text, size);
     return MUC_OK;

@@ -97,8 +97,7 @@ static muc_status resolve_first(muc_merge_texts *m)
     if (v->merge_count == MUR_TOKENIZER_MAX_MERGES)
         return muc_fail(m->ctx, MUC_MALFORMED, v->source, MUC_NO_OFFSET, "more than %d merges",
                         MUR_TOKENIZER_MAX_MERGES);
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, v->merge_count + 1, sizeof(*v->merges), &m->capacity,
-                           (void **)&v->merges));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, v->merge_count + 1, &m->capacity, &v->merges));
     MUC_TRY((merge->left_size ? resolve_pair : resolve_text)(m, merge, &v->merges[v->merge_count]));
     v->merge_count++;
     return MUC_OK;

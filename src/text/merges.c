@@ -1,4 +1,4 @@
-/* merges.c - from scores or listed merges to ranks.
+/* merges.c - ranks the merges of a vocabulary that has scores or listed merges.
  *
  * SentencePiece merges any two pieces whose texts join to a piece, by the piece's score. A file
  * converted to listed merges names every such split, piece by piece; recognising that gives both
@@ -31,8 +31,7 @@ static muc_status append(merge_list *list, muc_ranked_merge merge)
     if (list->count == MUR_TOKENIZER_MAX_MERGES)
         return muc_fail(list->ctx, MUC_MALFORMED, list->vocabulary->source, MUC_NO_OFFSET,
                         "more than %d merges", MUR_TOKENIZER_MAX_MERGES);
-    MUC_TRY(muc_arena_grow(list->ctx, list->arena, list->count + 1, sizeof(*list->items),
-                           &list->capacity, (void **)&list->items));
+    MUC_TRY(MUC_ARENA_GROW(list->ctx, list->arena, list->count + 1, &list->capacity, &list->items));
     list->items[list->count++] = merge;
     return MUC_OK;
 }

@@ -440,8 +440,7 @@ static muc_status add_step(const parser *p, muc_regex_step step, uint32_t *out)
 
     if (r->count == MUC_REGEX_MOST_STEPS)
         return refuse(p, "too many repetitions");
-    MUC_TRY(muc_arena_grow(p->ctx, p->arena, r->count + 1, sizeof(*r->steps), &r->capacity,
-                           (void **)&r->steps));
+    MUC_TRY(MUC_ARENA_GROW(p->ctx, p->arena, r->count + 1, &r->capacity, &r->steps));
     *out = (uint32_t)r->count;
     r->steps[r->count++] = step;
     return MUC_OK;

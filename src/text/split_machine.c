@@ -88,8 +88,7 @@ static muc_status add_run(machine *m, uint32_t first, uint64_t sets)
                         MOST_CLASSES);
     if (class == m->class_count)
         m->classes[m->class_count++] = sets;
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, m->run_count + 1, sizeof(*m->runs), &m->run_capacity,
-                           (void **)&m->runs));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, m->run_count + 1, &m->run_capacity, &m->runs));
     m->runs[m->run_count++] = first << 8 | class;
     return MUC_OK;
 }
@@ -224,8 +223,7 @@ typedef struct word_list {
 
 static muc_status put(const machine *m, word_list *list, const uint32_t *words, size_t count)
 {
-    MUC_TRY(muc_arena_grow(m->ctx, m->arena, list->count + count, sizeof(*list->words),
-                           &list->capacity, (void **)&list->words));
+    MUC_TRY(MUC_ARENA_GROW(m->ctx, m->arena, list->count + count, &list->capacity, &list->words));
     memcpy(list->words + list->count, words, count * sizeof(*words));
     list->count += count;
     return MUC_OK;

@@ -71,7 +71,7 @@ static muc_status read_choices(muc_context *ctx, muc_bytes bytes, uint32_t limit
     *out = NULL;
     *count = 0;
     while (rest.size && (limit == 0 || *count < limit)) {
-        MUC_TRY(muc_arena_grow(ctx, arena, *count + 1, sizeof(**out), &capacity, (void **)out));
+        MUC_TRY(MUC_ARENA_GROW(ctx, arena, *count + 1, &capacity, out));
         MUC_TRY(read_choice(ctx, bytes.name, *count, &rest, &(*out)[*count]));
         ++*count;
     }

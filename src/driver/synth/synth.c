@@ -164,10 +164,9 @@ static muc_status add_tensor(synth *s, unsigned id, uint32_t layer)
                                                                  strlen(tensor.name)));
     view.name = tensor.name;
     MUC_TRY(muc_tensor_measure(s->ctx, &view));
-    MUC_TRY(muc_arena_grow(s->ctx, &s->checkpoint.arena, s->count + 1, sizeof(*s->tensors),
-                           &s->capacity, (void **)&s->tensors));
-    MUC_TRY(muc_arena_grow(s->ctx, &s->checkpoint.arena, s->count + 1, sizeof(*s->views),
-                           &s->view_capacity, (void **)&s->views));
+    MUC_TRY(MUC_ARENA_GROW(s->ctx, &s->checkpoint.arena, s->count + 1, &s->capacity, &s->tensors));
+    MUC_TRY(
+        MUC_ARENA_GROW(s->ctx, &s->checkpoint.arena, s->count + 1, &s->view_capacity, &s->views));
     s->tensors[s->count] = tensor;
     s->views[s->count++] = view;
     s->parameters += view.elements;

@@ -69,11 +69,7 @@ static muc_status read_u32(const reader *r, const char *key, uint32_t *out)
 static muc_status read_u32_or(const reader *r, const json_t *object, const char *key,
                               uint32_t fallback, uint32_t *out)
 {
-    uint64_t value;
-
-    MUC_TRY(muc_json_u64_or(r->ctx, r->name, object, key, 0, UINT32_MAX, fallback, &value));
-    *out = (uint32_t)value;
-    return MUC_OK;
+    return muc_json_u32_or(r->ctx, r->name, object, key, fallback, out);
 }
 
 static muc_status find_architecture(const reader *r, const architecture **out)

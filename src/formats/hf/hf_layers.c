@@ -40,11 +40,7 @@ static muc_status read_double(const reader *r, const json_t *object, const char 
 static muc_status read_u32(const reader *r, const json_t *object, const char *key,
                            uint32_t fallback, uint32_t *out)
 {
-    uint64_t value;
-
-    MUC_TRY(muc_json_u64_or(r->ctx, r->name, object, key, 0, UINT32_MAX, fallback, &value));
-    *out = (uint32_t)value;
-    return MUC_OK;
+    return muc_json_u32_or(r->ctx, r->name, object, key, fallback, out);
 }
 
 /* ---- RoPE ---- */

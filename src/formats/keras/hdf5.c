@@ -68,20 +68,9 @@ muc_status muc_hdf5_block(muc_hdf5 *f, uint64_t at, const char *name, muc_reader
                : muc_hdf5_fail(f, MUC_MALFORMED, "no signature '%s' at %" PRIu64, name, at);
 }
 
-muc_status muc_hdf5_word(muc_reader *r, uint32_t bytes, const char *what, uint64_t *out)
-{
-    const uint8_t *p;
-
-    MUC_TRY(muc_read_span(r, bytes, what, &p));
-    *out = 0;
-    for (uint32_t i = 0; i < bytes; i++)
-        *out |= (uint64_t)p[i] << 8 * i;
-    return MUC_OK;
-}
-
 muc_status muc_hdf5_address(const muc_hdf5 *f, muc_reader *r, const char *what, uint64_t *out)
 {
-    MUC_TRY(muc_hdf5_word(r, f->offset_bytes, what, out));
+    MUC_TRY(muc_read_word(r, f->offset_bytes, what, out));
     if (*out == UINT64_MAX >> (64 - 8 * f->offset_bytes))
         *out = MUC_HDF5_NOWHERE;
     return MUC_OK;
@@ -89,7 +78,7 @@ muc_status muc_hdf5_address(const muc_hdf5 *f, muc_reader *r, const char *what, 
 
 muc_status muc_hdf5_length(const muc_hdf5 *f, muc_reader *r, const char *what, uint64_t *out)
 {
-    return muc_hdf5_word(r, f->length_bytes, what, out);
+    return muc_read_word(r, f->length_bytes, what, out);
 }
 
 muc_status muc_hdf5_skip(muc_reader *r, uint64_t bytes, const char *what)
@@ -174,9 +163,9 @@ static muc_status begin_v1(muc_hdf5_walk *w, muc_reader *r)
     uint64_t count, size;
 
     MUC_TRY(muc_hdf5_skip(r, 2, "object header"));
-    MUC_TRY(muc_hdf5_word(r, 2, "number of messages", &count));
+    MUC_TRY(muc_read_word(r, 2, "number of messages", &count));
     MUC_TRY(muc_hdf5_skip(r, 4, "reference count"));
-    MUC_TRY(muc_hdf5_word(r, 4, "size of the header", &size));
+    MUC_TRY(muc_read_word(r, 4, "size of the header", &size));
     MUC_TRY(muc_hdf5_skip(r, 4, "object header"));
     w->version = 1;
     w->left = count;
@@ -194,7 +183,7 @@ static muc_status begin_v2(muc_hdf5_walk *w, muc_reader *r)
     if (version != 2)
         return muc_hdf5_fail(w->file, MUC_UNSUPPORTED, "object header of version %u", version);
     MUC_TRY(muc_hdf5_skip(r, (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0), "object header"));
-    MUC_TRY(muc_hdf5_word(r, 1u << (flags & 3), "size of the header", &size));
+    MUC_TRY(muc_read_word(r, 1u << (flags & 3), "size of the header", &size));
     w->version = 2;
     w->ordered = (flags & 4) != 0;
     if (size > w->file->bytes.size)
@@ -252,9 +241,9 @@ static muc_status read_message(muc_hdf5_walk *w, muc_hdf5_message *out)
     uint64_t type, size, flags;
 
     MUC_TRY(muc_hdf5_take_steps(w->file, 1));
-    MUC_TRY(muc_hdf5_word(&w->at, w->version == 1 ? 2 : 1, "type of a message", &type));
-    MUC_TRY(muc_hdf5_word(&w->at, 2, "size of a message", &size));
-    MUC_TRY(muc_hdf5_word(&w->at, 1, "flags of a message", &flags));
+    MUC_TRY(muc_read_word(&w->at, w->version == 1 ? 2 : 1, "type of a message", &type));
+    MUC_TRY(muc_read_word(&w->at, 2, "size of a message", &size));
+    MUC_TRY(muc_read_word(&w->at, 1, "flags of a message", &flags));
     MUC_TRY(muc_hdf5_skip(&w->at, w->version == 1 ? 3 : w->ordered ? 2 : 0, "message"));
     out->type = (uint32_t)type;
     out->shared = (flags & 2) != 0;
@@ -318,12 +307,12 @@ static muc_status search_node(void *arg, muc_hdf5 *f, const uint8_t *key, uint64
     (void)key;
     MUC_TRY(muc_hdf5_block(f, address, "SNOD", &r));
     MUC_TRY(muc_hdf5_skip(&r, 2, "SNOD"));
-    MUC_TRY(muc_hdf5_word(&r, 2, "number of symbols", &count));
+    MUC_TRY(muc_read_word(&r, 2, "number of symbols", &count));
     MUC_TRY(muc_hdf5_take_steps(f, count));
     for (uint64_t i = 0; i < count; i++) {
-        MUC_TRY(muc_hdf5_word(&r, f->offset_bytes, "name of a symbol", &name));
+        MUC_TRY(muc_read_word(&r, f->offset_bytes, "name of a symbol", &name));
         MUC_TRY(muc_hdf5_address(f, &r, "address of a symbol", &object));
-        MUC_TRY(muc_hdf5_word(&r, 4, "kind of a symbol", &kind));
+        MUC_TRY(muc_read_word(&r, 4, "kind of a symbol", &kind));
         MUC_TRY(muc_hdf5_skip(&r, 20, "symbol"));
         if (s->found || !names_it(s, name))
             continue;
@@ -366,7 +355,7 @@ static muc_status search_link(void *arg, muc_hdf5 *f, muc_reader *r)
     if (flags & 8)
         MUC_TRY(muc_read_u8(r, "kind of a link", &kind));
     MUC_TRY(muc_hdf5_skip(r, (flags & 4 ? 8 : 0) + (flags & 0x10 ? 1 : 0), "link"));
-    MUC_TRY(muc_hdf5_word(r, 1u << (flags & 3), "length of a name", &length));
+    MUC_TRY(muc_read_word(r, 1u << (flags & 3), "length of a name", &length));
     MUC_TRY(muc_read_span(r, length, "name of a link", &name));
     if (s->found || length != s->length || memcmp(name, s->name, s->length) != 0)
         return MUC_OK;
@@ -464,8 +453,7 @@ static muc_status add_name(muc_hdf5 *f, names *n, const uint8_t *text, size_t si
     if (end)
         size = (size_t)(end - text);
     MUC_TRY(muc_hdf5_take_memory(f, size + sizeof(*n->items)));
-    MUC_TRY(muc_arena_grow(f->ctx, f->arena, n->count + 1, sizeof(*n->items), &n->capacity,
-                           (void **)&n->items));
+    MUC_TRY(MUC_ARENA_GROW(f->ctx, f->arena, n->count + 1, &n->capacity, &n->items));
     return muc_arena_string(f->ctx, f->arena, (const char *)text, size, &n->items[n->count++]);
 }
 
@@ -476,9 +464,9 @@ static muc_status add_referred(muc_hdf5 *f, names *n, muc_reader *r)
     const uint8_t *text;
     muc_reader object;
 
-    MUC_TRY(muc_hdf5_word(r, 4, "string", &length));
+    MUC_TRY(muc_read_word(r, 4, "string", &length));
     MUC_TRY(muc_hdf5_address(f, r, "string", &address));
-    MUC_TRY(muc_hdf5_word(r, 4, "string", &index));
+    MUC_TRY(muc_read_word(r, 4, "string", &index));
     MUC_TRY(muc_hdf5_heap_object(f, address, index, &object));
     MUC_TRY(muc_read_span(&object, length, "string of a heap", &text));
     return add_name(f, n, text, (size_t)length);
@@ -531,9 +519,9 @@ static muc_status read_attribute(void *arg, muc_hdf5 *f, muc_reader *r)
     MUC_TRY(muc_read_u8(r, "flags of an attribute", &flags));
     if (version < 1 || version > 3)
         return muc_hdf5_fail(f, MUC_UNSUPPORTED, "an attribute of version %u", version);
-    MUC_TRY(muc_hdf5_word(r, 2, "attribute", &name_size));
-    MUC_TRY(muc_hdf5_word(r, 2, "attribute", &type_size));
-    MUC_TRY(muc_hdf5_word(r, 2, "attribute", &space_size));
+    MUC_TRY(muc_read_word(r, 2, "attribute", &name_size));
+    MUC_TRY(muc_read_word(r, 2, "attribute", &type_size));
+    MUC_TRY(muc_read_word(r, 2, "attribute", &space_size));
     MUC_TRY(muc_hdf5_skip(r, version == 3, "character set of an attribute"));
     MUC_TRY(attribute_part(r, name_size, version == 1, &name));
     if (muc_reader_left(&name) != length + 1 ||

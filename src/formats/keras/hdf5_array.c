@@ -28,7 +28,7 @@ static muc_status read_real(muc_hdf5_type *out, uint64_t flags, muc_reader *r)
     uint64_t v[MUC_COUNT(widths)];
 
     for (size_t i = 0; i < MUC_COUNT(widths); i++)
-        MUC_TRY(muc_hdf5_word(r, widths[i], "properties of a real type", &v[i]));
+        MUC_TRY(muc_read_word(r, widths[i], "properties of a real type", &v[i]));
     for (size_t i = 0; i < MUC_COUNT(reals); i++)
         if (out->size * 8 == reals[i].bits && v[0] == 0 && v[1] == reals[i].bits &&
             v[2] == reals[i].mantissa && v[3] == reals[i].exponent && v[4] == 0 &&
@@ -47,8 +47,8 @@ muc_status muc_hdf5_read_type(muc_hdf5 *f, muc_reader *r, muc_hdf5_type *out)
     uint64_t word, size;
 
     *out = (muc_hdf5_type){ .kind = MUC_HDF5_OTHER };
-    MUC_TRY(muc_hdf5_word(r, 4, "class of a type", &word));
-    MUC_TRY(muc_hdf5_word(r, 4, "size of a type", &size));
+    MUC_TRY(muc_read_word(r, 4, "class of a type", &word));
+    MUC_TRY(muc_read_word(r, 4, "size of a type", &size));
     out->size = (uint32_t)size;
     if (size == 0)
         return muc_hdf5_fail(f, MUC_MALFORMED, "its elements have no bytes");
@@ -321,8 +321,8 @@ static muc_status read_chunk_dims(array *a, muc_reader *r, uint32_t rank, uint32
                              rank - 1);
     a->chunk_rank = rank - 1;
     for (uint32_t i = 0; i + 1 < rank; i++)
-        MUC_TRY(muc_hdf5_word(r, bytes, "size of chunks", &a->chunk[i]));
-    return muc_hdf5_word(r, bytes, "size of chunks", &element);
+        MUC_TRY(muc_read_word(r, bytes, "size of chunks", &a->chunk[i]));
+    return muc_read_word(r, bytes, "size of chunks", &element);
 }
 
 /* version 4: {flags, rank, bytes of a size, sizes, index, what the index takes, address} */
@@ -347,7 +347,7 @@ static muc_status read_indexed(array *a, muc_reader *r)
     a->layout = index == INDEX_SINGLE ? SINGLE : ROW;
     if (index == INDEX_SINGLE && (flags & 2) != 0) {
         MUC_TRY(muc_hdf5_length(a->file, r, "size of a chunk", &a->size));
-        MUC_TRY(muc_hdf5_word(r, 4, "filters of a chunk", &mask));
+        MUC_TRY(muc_read_word(r, 4, "filters of a chunk", &mask));
         a->mask = (uint32_t)mask;
     }
     return muc_hdf5_address(a->file, r, "address of chunks", &a->address);
@@ -367,7 +367,7 @@ static muc_status read_layout(array *a, muc_reader *r)
     switch (kind) {
     case 0:
         a->layout = COMPACT;
-        MUC_TRY(muc_hdf5_word(r, 2, "size of a compact array", &size));
+        MUC_TRY(muc_read_word(r, 2, "size of a compact array", &size));
         a->compact = *r;
         MUC_TRY(muc_hdf5_skip(r, size, "compact array"));
         a->compact.bytes.size = r->at;
@@ -397,11 +397,11 @@ static muc_status read_filter(array *a, muc_reader *r, bool first, filter *out)
 {
     uint64_t name = 0, flags, count;
 
-    MUC_TRY(muc_hdf5_word(r, 2, "filter", &out->id));
+    MUC_TRY(muc_read_word(r, 2, "filter", &out->id));
     if (first || out->id >= 256)
-        MUC_TRY(muc_hdf5_word(r, 2, "filter", &name));
-    MUC_TRY(muc_hdf5_word(r, 2, "filter", &flags));
-    MUC_TRY(muc_hdf5_word(r, 2, "filter", &count));
+        MUC_TRY(muc_read_word(r, 2, "filter", &name));
+    MUC_TRY(muc_read_word(r, 2, "filter", &flags));
+    MUC_TRY(muc_read_word(r, 2, "filter", &count));
     if (out->id != DEFLATE && out->id != SHUFFLE)
         return muc_hdf5_fail(a->file, MUC_UNSUPPORTED,
                              "filter %" PRIu64 ", expected deflate (1) or shuffle (2)", out->id);
@@ -410,7 +410,7 @@ static muc_status read_filter(array *a, muc_reader *r, bool first, filter *out)
     for (uint64_t i = 0; i < count; i++) {
         uint64_t value;
 
-        MUC_TRY(muc_hdf5_word(r, 4, "filter", &value));
+        MUC_TRY(muc_read_word(r, 4, "filter", &value));
         if (i == 0 && out->id == SHUFFLE)
             out->element = value;
     }

@@ -34,8 +34,6 @@ muc_status muc_hdf5_part(muc_hdf5 *f, uint64_t at, uint64_t size, const char *wh
                          muc_reader *out);
 /* From `at` to the file's end, past a signature of four letters that must be there. */
 muc_status muc_hdf5_block(muc_hdf5 *f, uint64_t at, const char *signature, muc_reader *out);
-/* A little-endian word of 1 to 8 bytes. */
-muc_status muc_hdf5_word(muc_reader *r, uint32_t bytes, const char *what, uint64_t *out);
 muc_status muc_hdf5_address(const muc_hdf5 *f, muc_reader *r, const char *what, uint64_t *out);
 muc_status muc_hdf5_length(const muc_hdf5 *f, muc_reader *r, const char *what, uint64_t *out);
 muc_status muc_hdf5_skip(muc_reader *r, uint64_t bytes, const char *what);

@@ -1,4 +1,5 @@
-/* hdf5_heap.c - trees of version 1 and 2, global heaps, fractal heaps. */
+/* hdf5_heap.c - walks B-trees of versions 1 and 2, and reads objects of global and fractal heaps.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static muc_status visit_node(const tree *t, uint64_t address, uint32_t level_abo
     MUC_TRY(muc_hdf5_block(f, address, "TREE", &r));
     MUC_TRY(muc_read_u8(&r, "kind of a tree", &kind));
     MUC_TRY(muc_read_u8(&r, "level of a tree", &level));
-    MUC_TRY(muc_hdf5_word(&r, 2, "entries of a tree", &used));
+    MUC_TRY(muc_read_word(&r, 2, "entries of a tree", &used));
     if (kind != t->kind || level >= level_above)
         return muc_hdf5_fail(f, MUC_MALFORMED,
                              "a tree of kind %u and level %u, expected kind %" PRIu32
@@ -65,7 +66,7 @@ muc_status muc_hdf5_heap_object(muc_hdf5 *f, uint64_t address, uint64_t index, m
     /* {number, references, 0, size, bytes to a multiple of 8}; number 0 is what is free */
     while (muc_reader_left(&r) >= 8 + f->length_bytes) {
         MUC_TRY(muc_hdf5_take_steps(f, 1));
-        MUC_TRY(muc_hdf5_word(&r, 2, "object of a global heap", &number));
+        MUC_TRY(muc_read_word(&r, 2, "object of a global heap", &number));
         MUC_TRY(muc_hdf5_skip(&r, 6, "object of a global heap"));
         MUC_TRY(muc_hdf5_length(f, &r, "object of a global heap", &size));
         if (number == 0)
@@ -115,20 +116,20 @@ static muc_status open_heap(muc_hdf5 *f, uint64_t address, heap *out)
     *out = (heap){ .file = f };
     MUC_TRY(muc_hdf5_block(f, address, "FRHP", &r));
     MUC_TRY(muc_hdf5_skip(&r, 1, "FRHP"));
-    MUC_TRY(muc_hdf5_word(&r, 2, "length of a heap's identifiers", &id));
-    MUC_TRY(muc_hdf5_word(&r, 2, "filters of a heap", &filters));
-    MUC_TRY(muc_hdf5_word(&r, 1, "flags of a heap", &flags));
-    MUC_TRY(muc_hdf5_word(&r, 4, "largest managed object", &managed));
+    MUC_TRY(muc_read_word(&r, 2, "length of a heap's identifiers", &id));
+    MUC_TRY(muc_read_word(&r, 2, "filters of a heap", &filters));
+    MUC_TRY(muc_read_word(&r, 1, "flags of a heap", &flags));
+    MUC_TRY(muc_read_word(&r, 4, "largest managed object", &managed));
     /* huge objects, free space, counts */
     MUC_TRY(
         muc_hdf5_skip(&r, 10 * (uint64_t)f->length_bytes + 2 * (uint64_t)f->offset_bytes, "FRHP"));
-    MUC_TRY(muc_hdf5_word(&r, 2, "width of a heap's table", &out->width));
+    MUC_TRY(muc_read_word(&r, 2, "width of a heap's table", &out->width));
     MUC_TRY(muc_hdf5_length(f, &r, "size of a heap's first block", &out->start));
     MUC_TRY(muc_hdf5_length(f, &r, "size of a heap's largest block", &out->largest_direct));
-    MUC_TRY(muc_hdf5_word(&r, 2, "bits of a heap's addresses", &bits));
+    MUC_TRY(muc_read_word(&r, 2, "bits of a heap's addresses", &bits));
     MUC_TRY(muc_hdf5_skip(&r, 2, "FRHP"));
     MUC_TRY(muc_hdf5_address(f, &r, "root of a heap", &out->root));
-    MUC_TRY(muc_hdf5_word(&r, 2, "rows of a heap's root", &rows));
+    MUC_TRY(muc_read_word(&r, 2, "rows of a heap's root", &rows));
     if (filters != 0)
         return muc_hdf5_fail(f, MUC_UNSUPPORTED, "a heap with filters");
     if (bits < 1 || bits > 64 || !is_power(out->start) || !is_power(out->largest_direct) ||
@@ -220,13 +221,13 @@ static muc_status heap_message(const heap *h, muc_reader *id, muc_reader *out)
 {
     uint64_t kind, offset, size;
 
-    MUC_TRY(muc_hdf5_word(id, 1, "identifier of a heap", &kind));
+    MUC_TRY(muc_read_word(id, 1, "identifier of a heap", &kind));
     if ((kind & 0xf0) != 0)
         return muc_hdf5_fail(h->file, MUC_UNSUPPORTED,
                              "a link or an attribute that is stored apart: larger than its heap "
                              "manages");
-    MUC_TRY(muc_hdf5_word(id, h->offset_bytes, "identifier of a heap", &offset));
-    MUC_TRY(muc_hdf5_word(id, h->size_bytes, "identifier of a heap", &size));
+    MUC_TRY(muc_read_word(id, h->offset_bytes, "identifier of a heap", &offset));
+    MUC_TRY(muc_read_word(id, h->size_bytes, "identifier of a heap", &size));
     return heap_bytes(h, offset, size, out);
 }
 
@@ -272,9 +273,9 @@ static muc_status visit_node2(const tree2 *t, uint64_t address, uint64_t count, 
         MUC_TRY(visit_record(t, &r));
     for (uint64_t i = 0; depth > 0 && i <= count; i++) {
         MUC_TRY(muc_hdf5_address(f, &r, "child of a tree", &child));
-        MUC_TRY(muc_hdf5_word(&r, t->count_bytes, "records of a child", &below));
+        MUC_TRY(muc_read_word(&r, t->count_bytes, "records of a child", &below));
         if (depth > 1)
-            MUC_TRY(muc_hdf5_word(&r, t->total_bytes[depth - 1], "records below a child", &all));
+            MUC_TRY(muc_read_word(&r, t->total_bytes[depth - 1], "records below a child", &all));
         MUC_TRY(visit_node2(t, child, below, depth - 1));
     }
     return MUC_OK;
@@ -312,12 +313,12 @@ muc_status muc_hdf5_dense(muc_hdf5 *f, uint64_t heap_address, uint64_t tree_addr
     MUC_TRY(muc_hdf5_block(f, tree_address, "BTHD", &r));
     MUC_TRY(muc_hdf5_skip(&r, 1, "version of a tree"));
     MUC_TRY(muc_read_u8(&r, "kind of a tree", &found));
-    MUC_TRY(muc_hdf5_word(&r, 4, "size of a tree's nodes", &node_bytes));
-    MUC_TRY(muc_hdf5_word(&r, 2, "size of a tree's records", &record_bytes));
-    MUC_TRY(muc_hdf5_word(&r, 2, "depth of a tree", &depth));
+    MUC_TRY(muc_read_word(&r, 4, "size of a tree's nodes", &node_bytes));
+    MUC_TRY(muc_read_word(&r, 2, "size of a tree's records", &record_bytes));
+    MUC_TRY(muc_read_word(&r, 2, "depth of a tree", &depth));
     MUC_TRY(muc_hdf5_skip(&r, 2, "BTHD"));
     MUC_TRY(muc_hdf5_address(f, &r, "root of a tree", &root));
-    MUC_TRY(muc_hdf5_word(&r, 2, "records of a tree's root", &count));
+    MUC_TRY(muc_read_word(&r, 2, "records of a tree's root", &count));
     if (found != kind || depth > MAX_DEPTH || node_bytes < NODE_HEAD + record_bytes ||
         record_bytes < t.id_at + t.heap.id_bytes)
         return muc_hdf5_fail(f, MUC_MALFORMED,

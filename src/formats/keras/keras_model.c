@@ -113,8 +113,8 @@ static muc_status add_input(reader *r, muc_keras_call *call, const json_t *refer
     if (call->input_count == MAX_INPUTS)
         return fail(r, MUC_UNSUPPORTED, r->model->layers[call->layer].name,
                     "it has more than 1024 inputs");
-    MUC_TRY(muc_arena_grow(r->ctx, r->arena, call->input_count + 1u, sizeof(*call->inputs),
-                           &r->input_capacity, (void **)&call->inputs));
+    MUC_TRY(MUC_ARENA_GROW(r->ctx, r->arena, call->input_count + 1u, &r->input_capacity,
+                           &call->inputs));
     return resolve(r, r->model->layers[call->layer].name, reference,
                    &call->inputs[call->input_count++]);
 }

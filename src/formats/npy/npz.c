@@ -88,14 +88,6 @@ typedef struct archive {
     const char *path;
 } archive;
 
-static muc_status fail_zip(muc_context *ctx, muc_status status, const char *path,
-                           zip_error_t *error)
-{
-    muc_fail(ctx, status, path, MUC_NO_OFFSET, "%s", zip_error_strerror(error));
-    zip_error_fini(error);
-    return status;
-}
-
 static muc_status add_member(archive *a, const muc_tensor_view *view)
 {
     muc_text header = { 0 };
@@ -186,7 +178,7 @@ muc_status muc_npz_write(muc_context *ctx, const char *path, const muc_tensor_vi
     zip_error_init(&error);
     source = zip_source_buffer_create(NULL, 0, 0, &error);
     if (!source)
-        return fail_zip(ctx, MUC_NOMEM, path, &error);
+        return muc_zip_fail(ctx, MUC_NOMEM, path, &error);
     zip_source_keep(source); /* the archive's own reference goes with it */
     a.zip = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
     if (a.zip) {
@@ -194,7 +186,7 @@ muc_status muc_npz_write(muc_context *ctx, const char *path, const muc_tensor_vi
         status = fill(&a, source, views, count);
     } else {
         zip_source_free(source);
-        status = fail_zip(ctx, MUC_IO, path, &error);
+        status = muc_zip_fail(ctx, MUC_IO, path, &error);
     }
     zip_source_free(source);
     muc_arena_free(&arena);

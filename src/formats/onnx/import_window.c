@@ -196,14 +196,6 @@ static int64_t beyond(const conv_gradient *c, uint32_t i)
            w->strides[i] * ((int64_t)c->y_size[i] - 1) - w->dilations[i] * (w->kernel[i] - 1) - 1;
 }
 
-/* numbers as a recipe has them */
-static void add_list(muc_text *text, const char *before, const int64_t *items, uint32_t count)
-{
-    muc_text_add(text, "%s", before);
-    for (uint32_t i = 0; i < count; i++)
-        muc_text_add(text, "%s%" PRId64, i ? "," : "", items[i]);
-}
-
 /* A convolution again: of x [N, g C/g, ..] as [C/g, g N, ..], whose images are summed over as
  * channels are, with dy as weights, whose elements are strides apart. x has its padding, up to the
  * end of the last window. */
@@ -218,15 +210,15 @@ static void add_weight_gradient(const conv_gradient *c, muc_text *text)
         pads[4 + n + i] = w->pads[n + i] - beyond(c, i);
         size[i] = c->x_size[i] + pads[2 + i] + pads[4 + n + i];
     }
-    add_list(text, "x = pad 1 mode=constant pads=", pads, 2 * (2 + n));
+    muc_text_add(text, "x = pad 1 mode=constant pads=%s", MUC_LIST(pads, 2 * (2 + n)));
     muc_text_add(text, "; x = reshape x shape=%u,%u,%u", c->images, c->groups, each);
-    add_list(text, ",", size, n);
+    muc_text_add(text, ",%s", MUC_LIST(size, n));
     muc_text_add(text, "; x = transpose x perm=2,1,0,3..; x = reshape x shape=%u,%u", each,
                  c->groups * c->images);
-    add_list(text, ",", size, n);
+    muc_text_add(text, ",%s", MUC_LIST(size, n));
     muc_text_add(text, "; dy = transpose 0 perm=1,0,2..; w = conv x dy groups=%u", c->groups);
-    add_list(text, " strides=", w->dilations, n);
-    add_list(text, " dilations=", w->strides, n);
+    muc_text_add(text, " strides=%s", MUC_LIST(w->dilations, n));
+    muc_text_add(text, " dilations=%s", MUC_LIST(w->strides, n));
     muc_text_add(text, "; >1 = transpose w perm=1,0,2..; ");
 }
 
@@ -246,10 +238,10 @@ muc_status onnx_import_conv_gradient(onnx_call *call)
         more[i] = beyond(&c, i);
     if (onnx_has_output(call, 0)) {
         muc_text_add(&text, "conv_transpose 0 2 groups=%u", c.groups);
-        add_list(&text, " strides=", c.w.strides, c.w.spatial);
-        add_list(&text, " dilations=", c.w.dilations, c.w.spatial);
-        add_list(&text, " pads=", c.w.pads, 2 * c.w.spatial);
-        add_list(&text, " output_padding=", more, c.w.spatial);
+        muc_text_add(&text, " strides=%s", MUC_LIST(c.w.strides, c.w.spatial));
+        muc_text_add(&text, " dilations=%s", MUC_LIST(c.w.dilations, c.w.spatial));
+        muc_text_add(&text, " pads=%s", MUC_LIST(c.w.pads, 2 * c.w.spatial));
+        muc_text_add(&text, " output_padding=%s", MUC_LIST(more, c.w.spatial));
     }
     status = text.data ? onnx_cook(call, "%s", text.data) : MUC_OK;
     muc_text_free(&text);
