@@ -70,6 +70,14 @@ def check_faults(muc, folder, machine):
             f"{broken} ends with {done.returncode}: {done.stdout}{done.stderr}"
 
 
+@functools.cache
+def said_here(muc, folder, name, prompt, tokens, *model):
+    """The program of a model, and what it says on this computer."""
+    program = os.path.join(folder, name + ".utp")
+    output(muc, "compile", *model, "-o", program)
+    return program, output(muc, "run", program, "-p", prompt, "-n", tokens)
+
+
 def check_model(muc, folder, name, model, prompt, tokens, machine):
     """A program says on the machine what it says here."""
     if os.environ.get("MUC_TESTS_SLOW") == "0":
@@ -77,9 +85,7 @@ def check_model(muc, folder, name, model, prompt, tokens, machine):
     if model and not model[0].exists():
         raise Skip("no shared data")
     need(*tools_of(machine))
-    program = os.path.join(folder, name + ".utp")
-    output(muc, "compile", *model, "-o", program)
-    here = output(muc, "run", program, "-p", prompt, "-n", tokens)
+    program, here = said_here(muc, folder, name, prompt, tokens, *model)
     there = output("scripts/run_qemu", machine, program, "-p", prompt, "-n", tokens)
     assert there.rstrip("\n") == here.rstrip("\n"), f"here: {here!r}, there: {there!r}"
 
