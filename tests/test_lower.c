@@ -181,6 +181,25 @@ static void code_that_flash_has_no_room_for_is_not_chosen(void **state)
     fixture_free(&f);
 }
 
+/* and what takes its place goes by the same clock: a sequencer has its loops */
+static void less_code_is_streamed_too(void **state)
+{
+    muc_uthinker_machine small;
+    muc_uthinker_build *build;
+    fixture f;
+
+    (void)state;
+    fixture_stories(&f, &muc_uthinker_defaults);
+    CHECK_OK(f.ctx, muc_uthinker_find_machine(f.ctx, &f.arena, "uthinker-sequencer", &small));
+    small.flash_bytes = (uint32_t)f.build->program.size - 1;
+    CHECK_OK(f.ctx, muc_uthinker_compile(f.ctx, f.graph, &small, &muc_uthinker_defaults, &no_tokens,
+                                         &build));
+    CHECK_EQ(build->layout.heads_made, 1);
+    CHECK(build->layout.options.split.streamed);
+    muc_uthinker_build_free(build);
+    fixture_free(&f);
+}
+
 /* golden vectors come later, but are weighed with the rest; names and checksums may be left out */
 static void flash_must_have_room_for_golden_vectors_too(void **state)
 {
@@ -435,6 +454,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named_with_its_bytes),
         cmocka_unit_test(flash_and_dram_have_their_limits),
         cmocka_unit_test(code_that_flash_has_no_room_for_is_not_chosen),
+        cmocka_unit_test(less_code_is_streamed_too),
         cmocka_unit_test(flash_must_have_room_for_golden_vectors_too),
         cmocka_unit_test(a_smaller_machine_takes_fewer_rows),
         cmocka_unit_test(every_failed_allocation_is_told),

@@ -303,6 +303,8 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     other.streamed = true;
     if (status == MUC_OK && timed.costs.time.sequencer_word != 0)
         status = try_split(ctx, &c, other);
+    small->late = c.split.late; /* what is faster with heads together is so with heads apart */
+    small->streamed = c.split.streamed;
     *out = c.split;
     return status;
 }
