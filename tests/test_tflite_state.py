@@ -130,7 +130,7 @@ def integer_svdf(kind, memory, zeros, rank=2, bias=True, units=8, inputs=11):
 def test_svdf_of_integers_is_exact_with_a_state_of_16_bits():
     model, x, expected = integer_svdf("int16", 10, [3, 0, -5])
     text = check(model, [x], [expected], ("host", "mps3-an547"))
-    assert "mur_dsp_svdf_s16_run(" in text
+    assert "mur_mve_svdf_s16_run(" in text
     model, x, expected = integer_svdf("int16", 1, [-128, 0, 100], rank=1, bias=False)
     check(model, [x], [expected], ("host",))
 
@@ -296,7 +296,7 @@ def integer_lstm(power, zeros, clip, time_major=False, big=1, hidden=9, columns=
 def test_lstm_of_integers_is_exact():
     model, x, expected = integer_lstm(-12, [5, -3], 10.0)
     text = check(model, [x], [expected], ("host", "mps3-an547"))
-    assert "mur_dsp_lstm_s8_run(" in text
+    assert "mur_mve_lstm_s8_run(" in text
     for power, zeros, clip, time_major, big in ((-11, [-128, 17], 0.0, True, 1),
                                                 (-14, [0, 0], 0.0, False, 1),
                                                 (-15, [1, 1], 0.7, False, 1),

@@ -86,10 +86,14 @@ void mur_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_opera
 void mur_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                     void *scratch);
 
-/* The same on SMLAD. */
+/* The same on SMLAD, and in vectors of Cortex-M55. */
 void mur_dsp_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                          void *scratch);
 void mur_dsp_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                        void *scratch);
+void mur_mve_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                         void *scratch);
+void mur_mve_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                         void *scratch);
 
 static inline size_t mur_lstm_s8_scratch_bytes(const mur_recurrent_s8 *layer)
@@ -117,13 +121,17 @@ typedef struct mur_svdf {
  * NULL, state [batch][units * rank][memory], which is changed; y [batch][units] */
 void mur_svdf_f32_run(const mur_svdf *layer, const float *x, const float *feature,
                       const float *time, const float *bias, float *state, float *y);
-/* The same of integers, with a state, whose zero point is 0, and time of 16 bits; on SMLAD; of 8
- * bits. */
+/* The same of integers, with a state, whose zero point is 0, and time of 16 bits: on SMLAD and in
+ * vectors of Cortex-M55, too; of 8 bits: in vectors, too. */
 void mur_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
                       const int16_t *time, const int32_t *bias, int16_t *state, int8_t *y);
 void mur_dsp_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
                           const int16_t *time, const int32_t *bias, int16_t *state, int8_t *y);
+void mur_mve_svdf_s16_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                          const int16_t *time, const int32_t *bias, int16_t *state, int8_t *y);
 void mur_svdf_s8_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
                      const int8_t *time, const int32_t *bias, int8_t *state, int8_t *y);
+void mur_mve_svdf_s8_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
+                         const int8_t *time, const int32_t *bias, int8_t *state, int8_t *y);
 
 #endif

@@ -1,11 +1,16 @@
 /* mur_svdf_int.h - the SVDF of integers, see mur_recurrent.h, of a state of type VALUE, which holds
  * LEAST to MOST. Its includer says which, and defines dot(filter, x, count, sum) of int8 and
- * dot_time(weights, state, count, zero, sum): the sum and the products, modulo 2^32. */
+ * dot_time(weights, state, count, zero, sum): the sum and the products, modulo 2^32; and, unless
+ * memmove is fast, move_down(to, from, bytes), where to lies below from. */
 #include "mur_recurrent.h"
 
 #include <string.h>
 
 #include "mur_nn_arith.h"
+
+#ifndef move_down
+#define move_down memmove
+#endif
 
 static inline void mur_svdf_int_run(const mur_svdf *layer, const int8_t *x, const int8_t *feature,
                                     const VALUE *time, const int32_t *bias, VALUE *state, int8_t *y)
@@ -26,7 +31,7 @@ static inline void mur_svdf_int_run(const mur_svdf *layer, const int8_t *x, cons
                     mur_scale_q31(dot(filter, x, layer->inputs, offset ? *offset++ : 0),
                                   layer->value_mul, layer->value_shift);
 
-                memmove(state, state + 1, (memory - 1) * sizeof(*state));
+                move_down(state, state + 1, (memory - 1) * sizeof(*state));
                 state[memory - 1] = (VALUE)(mur_clamp(value, LEAST - zero, MOST - zero) + zero);
                 sum = dot_time(weights, state, memory, zero, sum);
                 filter += layer->inputs;

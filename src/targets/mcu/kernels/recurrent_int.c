@@ -1,5 +1,6 @@
 /* recurrent_int.c - layers with states: SVDF, and LSTM and GRU of integers. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "graph/scales.h"
 #include "mur_recurrent.h"
@@ -23,10 +24,12 @@ static int32_t offset_of(const muc_tensor *weights, uint64_t row, uint32_t colum
     return (int32_t)sum;
 }
 
-/* whether the instruction set has SMLAD */
-static bool has_dsp(const muc_mcu_lowering *l)
+/* the infix of functions that the instruction set suits best */
+static const char *isa_of(const muc_mcu_lowering *l)
 {
-    return muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_DSP) >= 0;
+    return l->isa == MUC_MCU_ISA_MVE                         ? "mve_"
+           : muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_DSP) >= 0 ? "dsp_"
+                                                             : "";
 }
 
 /* ---- svdf ---- */
@@ -95,11 +98,14 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
 {
     const mur_svdf layer = svdf_of(l, node);
     muc_dtype state = muc_mcu_input(l, node, 3)->dtype;
-    const char *function = state == MUC_F32  ? "mur_svdf_f32_run"
-                           : state == MUC_I8 ? "mur_svdf_s8_run"
-                           : has_dsp(l)      ? "mur_dsp_svdf_s16_run"
-                                             : "mur_svdf_s16_run";
+    const char *isa =
+        state == MUC_F32 || (state == MUC_I8 && l->isa != MUC_MCU_ISA_MVE) ? "" : isa_of(l);
+    char function[32];
 
+    snprintf(function, sizeof(function), "mur_%ssvdf_%s_run", isa,
+             state == MUC_F32  ? "f32"
+             : state == MUC_I8 ? "s8"
+                               : "s16");
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
@@ -197,11 +203,11 @@ static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, uint32
 muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const bool is_gru = node->op == MUC_OP_GRU;
-    const char *function = is_gru ? (has_dsp(l) ? "mur_dsp_gru_s8_run" : "mur_gru_s8_run")
-                                  : (has_dsp(l) ? "mur_dsp_lstm_s8_run" : "mur_lstm_s8_run");
     const mur_recurrent_s8 layer = layer_of(l, node);
     const uint64_t rows = (uint64_t)(is_gru ? MUR_GRU : MUR_LSTM) * layer.hidden;
+    char function[32];
 
+    snprintf(function, sizeof(function), "mur_%s%s_s8_run", isa_of(l), is_gru ? "gru" : "lstm");
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
     MUC_TRY(muc_mcu_begin_function(l, node));

@@ -1,0 +1,68 @@
+/* mur_mve_dot.h - mur_dot.h in vectors; the rows may lie anywhere. */
+#ifndef MUR_MVE_DOT_H
+#define MUR_MVE_DOT_H
+
+#include "mur_dot.h"
+#include "mur_mve.h"
+
+#if MUR_HAVE_MVE
+
+static inline int32_t mur_mve_dot_s8(const int8_t *a, const int8_t *b, uint32_t count, int32_t sum)
+{
+    __asm__ volatile("wlstp.8 lr, %3, 2f\n"
+                     "1: vldrb.8 q0, [%1], #16\n"
+                     "vldrb.8 q1, [%2], #16\n"
+                     "vmladava.s8 %0, q0, q1\n"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : "+Te"(sum), "+l"(a), "+l"(b)
+                     : "r"(count)
+                     : "lr", "q0", "q1", "memory");
+    return sum;
+}
+
+static inline int32_t mur_mve_dot_s16(const int16_t *a, const int16_t *b, uint32_t count,
+                                      int32_t sum)
+{
+    __asm__ volatile("wlstp.16 lr, %3, 2f\n"
+                     "1: vldrh.16 q0, [%1], #16\n"
+                     "vldrh.16 q1, [%2], #16\n"
+                     "vmladava.s16 %0, q0, q1\n"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : "+Te"(sum), "+l"(a), "+l"(b)
+                     : "r"(count)
+                     : "lr", "q0", "q1", "memory");
+    return sum;
+}
+
+/* of a and b less zero */
+static inline int32_t mur_mve_dot_less_s8(const int8_t *a, const int8_t *b, uint32_t count,
+                                          int32_t zero, int32_t sum)
+{
+    int32_t total = 0;
+
+    sum = mur_mve_dot_s8(a, b, count, sum);
+    for (int32_t left = (int32_t)count; left > 0; left -= MUR_MVE_BYTES, a += MUR_MVE_BYTES) {
+        mve_pred16_t some = vctp8q((uint32_t)left);
+
+        total = vaddvaq_p_s8(total, vldrbq_z_s8(a, some), some);
+    }
+    return (int32_t)((uint32_t)sum - (uint32_t)zero * (uint32_t)total);
+}
+
+#else
+
+#define mur_mve_dot_s8 mur_dot_s8
+#define mur_mve_dot_s16 mur_dot_s16
+#define mur_mve_dot_less_s8 mur_dot_less_s8
+
+#endif
+
+/* to lies below from and may overlap it */
+static inline void mur_mve_bytes_down(void *to, const void *from, uint32_t bytes)
+{
+    mur_mve_move_down((int8_t *)to, (const int8_t *)from, (int32_t)bytes);
+}
+
+#endif
