@@ -1,0 +1,86 @@
+/* mur_mve_softmax.c - softmax of int8, four elements at a time: see mur_softmax.h. */
+#include "mur_mve.h"
+#include "mur_softmax.h"
+
+#if MUR_HAVE_MVE
+
+/* mur_exp_of of four */
+static inline int32x4_t exps_of(int32x4_t a)
+{
+    const int32_t quarter = 1 << 24, exp_eighth = 1895147668, third = 715827883;
+    int32x4_t fraction = vsubq_n_s32(vandq_s32(a, vdupq_n_s32(quarter - 1)), quarter);
+    int32x4_t rest = vsubq_s32(fraction, a), x = vaddq_n_s32(vshlq_n_s32(fraction, 5), 1 << 28);
+    int32x4_t x2 = vqrdmulhq_s32(x, x), x3 = vqrdmulhq_s32(x2, x), x4 = vqrdmulhq_s32(x2, x2);
+    int32x4_t y = vaddq_s32(mur_mve_round(x4, vdupq_n_s32(-2)), x3);
+
+    y = mur_mve_round(vaddq_s32(vqrdmulhq_n_s32(y, third), x2), vdupq_n_s32(-1));
+    y = vaddq_n_s32(vqrdmulhq_n_s32(vaddq_s32(x, y), exp_eighth), exp_eighth);
+    for (int32_t i = 0; i < MUR_EXP_FACTORS; i++) {
+        mve_pred16_t has = vcmpneq_n_s32(vandq_s32(rest, vdupq_n_s32(quarter << i)), 0);
+
+        y = vqrdmulhq_m_n_s32(y, y, mur_exp_factors[i], has);
+    }
+    return vdupq_m_n_s32(y, INT32_MAX, vcmpeqq_n_s32(a, 0));
+}
+
+/* mur_exp_below of `some` of four, 0 where that is not counted */
+static inline int32x4_t exps_below(const mur_softmax_s8 *layer, int32x4_t below, mve_pred16_t some)
+{
+    mve_pred16_t counted = vcmpgeq_m_n_s32(below, layer->diff_min, some);
+    int32x4_t x = below;
+
+    if (layer->exps)
+        return vldrwq_gather_shifted_offset_z_s32(layer->exps,
+                                                  vreinterpretq_u32_s32(vnegq_s32(below)), counted);
+    x = vqrdmulhq_n_s32(vshlq_r_s32(x, layer->shift), layer->mul);
+    return vdupq_m_n_s32(exps_of(x), 0, vcmpltq_n_s32(below, layer->diff_min));
+}
+
+static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in)
+{
+    int8x16_t greatest = vdupq_n_s8(INT8_MIN);
+    int32_t sum = 0;
+    mur_softmax_row r;
+
+    for (int32_t i = 0; i < layer->columns; i += MUR_MVE_BYTES) {
+        mve_pred16_t some = vctp8q((uint32_t)(layer->columns - i));
+
+        greatest = vmaxq_m_s8(greatest, greatest, vldrbq_z_s8(in + i, some), some);
+    }
+    r.greatest = vmaxvq_s8(in[0], greatest);
+    for (int32_t i = 0; i < layer->columns; i += 4) {
+        mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));
+        int32x4_t x = vsubq_n_s32(vldrbq_z_s32(in + i, some), r.greatest);
+
+        sum = vaddvaq_p_s32(sum, vrshrq_n_s32(exps_below(layer, x, some), MUR_SOFTMAX_SUM), some);
+    }
+    mur_softmax_scale(&r, sum, 8);
+    return r;
+}
+
+void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    for (int32_t row = 0; row < layer->rows; row++, in += layer->columns, out += layer->columns) {
+        const mur_softmax_row r = begin_row(layer, in);
+        int32x4_t shift = vdupq_n_s32(r.shift > 31 ? -32 : -r.shift);
+
+        for (int32_t i = 0; i < layer->columns; i += 4) {
+            mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));
+            int32x4_t x = vsubq_n_s32(vldrbq_z_s32(in + i, some), r.greatest);
+
+            x = exps_below(layer, x, some);
+            x = vsubq_n_s32(vrshlq_s32(vqrdmulhq_n_s32(x, r.scale), shift), 128);
+            x = vminq_s32(vmaxq_s32(x, vdupq_n_s32(INT8_MIN)), vdupq_n_s32(INT8_MAX));
+            vstrbq_p_s32(out + i, x, some);
+        }
+    }
+}
+
+#else
+
+void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_softmax_plain(layer, in, out);
+}
+
+#endif
