@@ -79,18 +79,18 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
             out[c] = average_of(sum_one(w, c), r);
         return;
     }
-    for (; c + 4 <= channels; c += 4) {
-        sum_four(w, c, sums);
-        out[c] = average_of((int16_t)sums[0], r);
-        out[c + 1] = average_of((int16_t)sums[1], r);
-        out[c + 2] = average_of((int32_t)sums[0] >> 16, r);
-        out[c + 3] = average_of((int32_t)sums[1] >> 16, r);
+    for (; c < channels; c += 4) {
+        int32_t at = c + 4 <= channels ? c : channels - 4;
+        int8_t some[4], *to = at == c ? out + c : some;
+
+        sum_four(w, at, sums);
+        to[0] = average_of((int16_t)sums[0], r);
+        to[1] = average_of((int16_t)sums[1], r);
+        to[2] = average_of((int32_t)sums[0] >> 16, r);
+        to[3] = average_of((int32_t)sums[1] >> 16, r);
+        for (int32_t i = c - at; i > 0 && i < 4; i++)
+            out[at + i] = some[i];
     }
-    if (c == channels)
-        return;
-    sum_four(w, channels - 4, sums);
-    for (int32_t i = 4 - (channels - c); i < 4; i++)
-        out[channels - 4 + i] = average_of((int16_t)(sums[i & 1] >> 8 * (i & 2)), r);
 }
 
 void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
@@ -153,21 +153,16 @@ static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t 
     uint32_t least = (uint8_t)layer->min * 0x1010101u, most = ~((uint8_t)layer->max * 0x1010101u);
     int32_t c = 0, channels = layer->c;
 
-    for (; c + 4 <= channels; c += 4) {
-        uint32_t best = greatest_four(w, c, least);
+    for (; c < channels && channels >= 4; c += 4) {
+        int32_t at = c + 4 <= channels ? c : channels - 4;
+        uint32_t best = greatest_four(w, at, least);
 
         best = ~greatest_of(~best, most); /* the least of both */
-        __builtin_memcpy(out + c, &best, sizeof(best));
-    }
-    if (c == channels)
-        return;
-    if (channels > 4) { /* as of averages */
-        uint32_t best = greatest_four(w, channels - 4, least);
-
-        best = ~greatest_of(~best, most) >> 8 * (4 - (channels - c));
-        for (; c < channels; c++, best >>= 8)
-            out[c] = (int8_t)best;
-        return;
+        if (at == c)
+            __builtin_memcpy(out + c, &best, sizeof(best));
+        else
+            for (int32_t i = c - at; i < 4; i++)
+                out[at + i] = (int8_t)(best >> 8 * i);
     }
     for (; c < channels; c++) {
         int32_t best = greatest_one(w, c, layer->min);

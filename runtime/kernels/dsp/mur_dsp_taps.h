@@ -1,5 +1,5 @@
 /* mur_dsp_taps.h - two outputs of four channels of a depthwise layer, whatever its window: the
- * inner loop of mur_dsp_depthwise_any_s8. */
+ * inner loop of mur_dsp_depthwise_taps_s8. */
 #ifndef MUR_DSP_TAPS_H
 #define MUR_DSP_TAPS_H
 

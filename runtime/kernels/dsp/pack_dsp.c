@@ -488,7 +488,7 @@ size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
 /* ---- depthwise, any window ---- */
 
 /* One or two channels are no four. The plane of four is no larger than the output, or small. */
-int mur_dsp_depthwise_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;
 
@@ -504,15 +504,15 @@ static size_t quad_bytes(const mur_conv_s8 *layer)
            4 * (size_t)layer->shape.kernel_h * (size_t)layer->shape.kernel_w;
 }
 
-size_t mur_dsp_depthwise_any_s8_packed_bytes(const mur_conv_s8 *layer)
+size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     return (size_t)(layer->shape.in_c + 3) / 4 * quad_bytes(layer);
 }
 
-void mur_dsp_depthwise_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                    void *packed)
 {
-    memset(packed, 0, mur_dsp_depthwise_any_s8_packed_bytes(layer));
+    memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
     for (int32_t c = 0; c < layer->shape.in_c; c++) {
         mur_dsp_quad_head *head =
             (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
@@ -527,7 +527,7 @@ void mur_dsp_depthwise_any_s8_pack(const mur_conv_s8 *layer, const mur_conv_plai
     }
 }
 
-size_t mur_dsp_depthwise_any_s8_scratch_bytes(const mur_conv_s8 *layer)
+size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     const mur_conv_shape *s = &layer->shape;
 

@@ -119,9 +119,23 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
 
 /* ---- plain numbers ---- */
 
+/* What folds a result: the greatest and the least of at most 16 bits need no 64. */
+static muc_mcu_fold fold_in(const muc_mcu_fold *fold, muc_op op, muc_dtype dtype, const char **type)
+{
+    muc_mcu_fold narrow = *fold;
+
+    *type = dtype == MUC_F32 ? "float" : "int64_t";
+    if ((op != MUC_OP_REDUCE_MAX && op != MUC_OP_REDUCE_MIN) ||
+        muc_dtype_get(dtype)->block_bytes > 2)
+        return narrow;
+    *type = "int32_t";
+    narrow.start = op == MUC_OP_REDUCE_MAX ? "INT32_MIN" : "INT32_MAX";
+    return narrow;
+}
+
 /* a loop over the elements of a result, each in turn with a name: "sum = each;" */
 static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth, const char *name,
-                        const char *sum, const char *each)
+                        const char *sum, const char *each, const char *type)
 {
     muc_text *text = &nest->l->text;
 
@@ -134,16 +148,16 @@ static void print_turns(muc_mcu_nest *nest, const muc_tensor *x, unsigned depth,
     if (x->dtype == MUC_F32)
         muc_text_add(text, "%s = %s;\n", sum, each);
     else
-        muc_text_add(text, "%s = (int64_t)(%s);\n", sum, each);
+        muc_text_add(text, "%s = (%s)(%s);\n", sum, type, each);
     muc_mcu_nest_close(nest, nest->outer, nest->loops, depth);
 }
 
 muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_mcu_fold *fold = find_fold(l, node);
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const char *type = x->dtype == MUC_F32 ? "float" : "int64_t";
-    bool needs_most = strstr(fold->step, "most") != NULL;
+    const char *type;
+    const muc_mcu_fold fold = fold_in(find_fold(l, node), node->op, x->dtype, &type);
+    bool needs_most = strstr(fold.step, "most") != NULL;
     muc_mcu_nest nest = { .l = l };
     muc_text *text = &l->text;
     unsigned depth;
@@ -156,24 +170,24 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.outer, MUC_MCU_CUT_CHANNELS));
     depth = 1 + nest.outer;
     muc_mcu_nest_open(&nest, 0, nest.outer, 1);
-    if (strstr(fold->end, "/ n")) {
+    if (strstr(fold.end, "/ n")) {
         muc_mcu_indent(text, depth);
         muc_text_add(text, "const %s n = (%s)", type, type);
         print_count(&nest, nest.outer, nest.loops);
         muc_text_add(text, ";\n");
     }
     muc_mcu_indent(text, depth);
-    muc_text_add(text, "%s sum = %s%s;\n\n", type, fold->start,
+    muc_text_add(text, "%s sum = %s%s;\n\n", type, fold.start,
                  needs_most ? ", most = -1.0f / 0.0f" : "");
     if (needs_most) {
-        print_turns(&nest, x, depth, "e", "most", "mur_max(e, most)");
+        print_turns(&nest, x, depth, "e", "most", "mur_max(e, most)", type);
         muc_mcu_indent(text, depth);
         muc_text_add(text, "most = most - most == 0.0f ? most : 0.0f;\n");
     }
-    print_turns(&nest, x, depth, "x", "sum", fold->step);
+    print_turns(&nest, x, depth, "x", "sum", fold.step, type);
     muc_mcu_indent(text, depth);
     muc_mcu_nest_print(&nest, &nest.operands[1], text);
-    muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), fold->end);
+    muc_text_add(text, " = (%s)(%s);\n", muc_mcu_c_type(y->dtype), fold.end);
     muc_mcu_nest_close(&nest, 0, nest.outer, 1);
     return muc_mcu_end_function(l, 0, 0);
 }

@@ -68,18 +68,18 @@ static muc_status find_cause(muc_context *ctx, muc_arena *arena, const struct co
     if (strncmp(function, "mur_", 4) != 0)
         return muc_arena_format(ctx, arena, out, "no kernel takes it, it is a loop of its own");
     if (strncmp(function, "mur_ref_", 8) == 0 && core->isa != MUC_MCU_ISA_NONE)
-        return muc_arena_format(ctx, arena, out, "no kernel of %s takes it, it is plain C%s",
-                                core->name,
-                                kind_of(step) == DEPTHWISE && core->isa == MUC_MCU_ISA_DSP
-                                    ? "; windows of 3x3, 5x5 and 7x7 without dilation have one"
-                                    : "");
+        return muc_arena_format(
+            ctx, arena, out, "no kernel of %s takes it, it is plain C%s", core->name,
+            kind_of(step) == DEPTHWISE && core->isa == MUC_MCU_ISA_DSP
+                ? "; with as many outputs as inputs and three of them there is one"
+                : "");
     if (strstr(function, "_wide_") || strstr(function, "_any_"))
         return muc_arena_format(
             ctx, arena, out, "its scales, weights or groups need the kernel for all, %s", function);
     if (channels % 4 && kind_of(step) != DEPTHWISE)
         return muc_arena_format(
             ctx, arena, out, "its %" PRIu64 " output channels are not a multiple of 4", channels);
-    if (each < 16)
+    if (each < 16 && elements > channels)
         return muc_arena_format(ctx, arena, out,
                                 "an output has %" PRIu64
                                 " products only, so that rounding and storing it take the most",

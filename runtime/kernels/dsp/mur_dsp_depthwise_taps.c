@@ -1,4 +1,4 @@
-/* mur_dsp_depthwise_any.c - depthwise convolutions of any window, stride and dilation in TensorFlow
+/* mur_dsp_depthwise_taps.c - depthwise convolutions of any window, stride and dilation in TensorFlow
  * Lite's arithmetic, four channels at a time.
  *
  * All that the windows of four channels touch is copied to scratch as one plane, a word a pixel,
@@ -104,7 +104,7 @@ static void run_quad(const mur_conv_shape *s, const uint8_t *plane, mur_dsp_taps
     }
 }
 
-void mur_dsp_depthwise_any_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                               void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
