@@ -40,8 +40,8 @@ static inline int32_t *mur_dsp_plane_sums(const mur_conv_s8 *layer, uint32_t *sc
                        mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2);
 }
 
-/* mur_dsp_depthwise_taps_s8's packed weights are of four channels each, the last four filled up with
- * zeros: mur_dsp_quad_head, then the kernel row by row as int8 [taps][4]. */
+/* mur_dsp_depthwise_taps_s8's packed weights are of four channels each, the last four filled up
+ * with zeros: mur_dsp_quad_head, then the kernel row by row as int8 [taps][4]. */
 
 /* Four channels' numbers; the order of members is the assembly's. */
 typedef struct mur_dsp_quad_head {

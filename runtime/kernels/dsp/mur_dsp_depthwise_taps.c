@@ -1,5 +1,5 @@
-/* mur_dsp_depthwise_taps.c - depthwise convolutions of any window, stride and dilation in TensorFlow
- * Lite's arithmetic, four channels at a time.
+/* mur_dsp_depthwise_taps.c - depthwise convolutions of any window, stride and dilation in
+ * TensorFlow Lite's arithmetic, four channels at a time.
  *
  * All that the windows of four channels touch is copied to scratch as one plane, a word a pixel,
  * borders and all; so outputs may overwrite inputs. A list of taps says where a window's pixels
@@ -105,7 +105,7 @@ static void run_quad(const mur_conv_shape *s, const uint8_t *plane, mur_dsp_taps
 }
 
 void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
-                              void *scratch)
+                               void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
     int32_t rows = mur_dsp_taps_rows(s), columns = mur_dsp_taps_columns(s);

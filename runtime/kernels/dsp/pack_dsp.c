@@ -510,7 +510,7 @@ size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
 }
 
 void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                   void *packed)
+                                    void *packed)
 {
     memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
     for (int32_t c = 0; c < layer->shape.in_c; c++) {
