@@ -18,7 +18,7 @@ typedef struct muc_uthinker_build {
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
     size_t gold_bytes, stages_bytes; /* of GOLD and STAG, which flash must have room for, too */
-    muc_bytes program; /* the file */
+    muc_bytes program;               /* the file */
 } muc_uthinker_build;
 
 /* Refuses from shapes alone, before anything is quantized, a graph that muc_uthinker_compile would

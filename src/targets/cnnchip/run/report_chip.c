@@ -49,8 +49,8 @@ static muc_port port_of(const muc_chip_place *place, muc_dtype dtype)
                       .dtype = place->dtype,
                       .rank = place->rank,
                       .bytes = place->bytes,
-                      .quantized = dtype == place->dtype &&
-                                   muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER,
+                      .quantized =
+                          dtype == place->dtype && muc_dtype_get(dtype)->kind == MUC_DTYPE_INTEGER,
                       .scale = place->scale,
                       .zero = place->zero };
 
