@@ -65,7 +65,7 @@ muc_status muc_mcu_end_images(muc_mcu_lowering *l, const muc_mcu_images *call)
 }
 
 muc_status muc_mcu_write_conv_images(muc_mcu_lowering *l, const muc_node *node, uint32_t images,
-                                     const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layer,
+                                     const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
                                      const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;

@@ -34,7 +34,7 @@ muc_status muc_mcu_end_images(muc_mcu_lowering *l, const muc_mcu_images *call);
 
 /* The whole step of a convolution, or of a pool, of int8; layers are those of one image. */
 muc_status muc_mcu_write_conv_images(muc_mcu_lowering *l, const muc_node *node, uint32_t images,
-                                     const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layer,
+                                     const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
                                      const mur_conv_plain *plain);
 muc_status muc_mcu_write_pool_images(muc_mcu_lowering *l, const muc_node *node,
                                      const char *function, const mur_pool_s8 *layer);

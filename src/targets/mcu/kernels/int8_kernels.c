@@ -17,38 +17,6 @@
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiled_conv.h"
 
-/* ---- kernels ---- */
-
-enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
-enum { isa_single = MUC_MCU_ISA_SINGLE, isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
-
-/* which instruction sets there are for a name */
-static const struct {
-    muc_mcu_isa isa;
-    const char *name, *function;
-} other_kernels[] = {
-#define MUR_NN(isa, name, kind, descriptor) \
-    { (muc_mcu_isa)isa_##isa, #name, "mur_" #isa "_" #name },
-#include "mur_nn.def"
-#undef MUR_NN
-};
-
-static const char *find_kernel(const muc_mcu_lowering *l, const char *name)
-{
-    const char *found = NULL;
-    int best = -1;
-
-    for (size_t i = 0; i < MUC_COUNT(other_kernels); i++) {
-        int worth = muc_mcu_isa_suits(l->isa, other_kernels[i].isa);
-
-        if (worth > best && strcmp(other_kernels[i].name, name) == 0) {
-            found = other_kernels[i].function;
-            best = worth;
-        }
-    }
-    return found;
-}
-
 /* ---- quantization ---- */
 
 static int8_t zero_of(const muc_tensor *tensor)
@@ -72,13 +40,15 @@ static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- descriptors ---- */
 
-/* "static const TYPE NAME = {", then fields, then "};"; in a piece "TYPE layer = {" */
+/* of type mur_TYPE: "static const TYPE NAME = {", then fields, then "};"; in a piece "TYPE layer =
+ * {"
+ */
 static void begin_descriptor(muc_mcu_lowering *l, const char *type)
 {
     if (l->pieces)
-        muc_text_add(&l->text, "    %s layer = {", type);
+        muc_text_add(&l->text, "    mur_%s layer = {", type);
     else
-        muc_text_add(&l->text, "static const %s %s = {", type, l->step->name);
+        muc_text_add(&l->text, "static const mur_%s %s = {", type, l->step->name);
 }
 
 static void add_field(muc_mcu_lowering *l, const char *name, int64_t value)
@@ -144,7 +114,7 @@ static muc_status make_factors(muc_mcu_lowering *l, const muc_node *node, uint32
 
 /* a layer's kernel and weights, of which tiles take some channels */
 typedef struct packing {
-    const muc_mcu_conv_kernel *kernel;
+    const muc_mcu_kernel *kernel;
     mur_conv_s8 layer;
     mur_conv_plain plain;
 } packing;
@@ -197,7 +167,7 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node, c
     MUC_TRY(muc_mcu_begin_step(l, node, function));
     MUC_TRY(muc_mcu_use_conv_tiles(l, conv, "mur_tiles_piece_of_conv_s8",
                                    "mur_tiles_conv_s8_kernel", kernel, &packed));
-    begin_descriptor(l, "mur_conv_s8");
+    begin_descriptor(l, "conv_s8");
     muc_mcu_print_conv(&l->text, &upright, l->program->values[packed].name);
     end_descriptor(l);
     MUC_TRY(muc_mcu_pass_text(l, "&%s_tiles", l->step->name));
@@ -213,12 +183,12 @@ static muc_status write_tiled_layer(muc_mcu_lowering *l, const muc_node *node, c
 /* the step at hand calls a kernel for the whole layer: its descriptor, and what patches need */
 static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
                                  const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                 const muc_mcu_conv_kernel *kernel)
+                                 const muc_mcu_kernel *kernel)
 {
     uint32_t packed;
 
     MUC_TRY(muc_mcu_pack_conv(l, kernel, layer, plain, &packed));
-    begin_descriptor(l, "mur_conv_s8");
+    begin_descriptor(l, "conv_s8");
     muc_mcu_print_conv(&l->text, layer, l->program->values[packed].name);
     end_descriptor(l);
     return keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_CONV,
@@ -239,7 +209,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     const uint32_t all = muc_mcu_images_of(l, node, &image->shape);
     const uint64_t macs = all * muc_mcu_conv_macs(&image->shape);
     mur_conv_s8 layer = *image;
-    const muc_mcu_conv_kernel *kernel;
+    const muc_mcu_kernel *kernel;
     const muc_mcu_tiled_conv *tiled;
     packing *subject;
     uint32_t images;
@@ -341,16 +311,16 @@ muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
 
 /* a step that calls a kernel of one name with a descriptor, on pieces of the layer if they fit */
 static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
-                               const char *type, const muc_mcu_tile_layer *layer)
+                               const muc_mcu_tile_layer *layer)
 {
-    const char *function = find_kernel(l, name);
+    const char *function = muc_mcu_find_kernel(l->isa, name)->function;
     bool fits;
 
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, layer, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_step(l, node, function));
-    begin_descriptor(l, type);
+    begin_descriptor(l, name);
     return MUC_OK;
 }
 
@@ -360,7 +330,7 @@ static muc_status end_kernel(muc_mcu_lowering *l, const char *name, unsigned inp
 {
     if (l->pieces) {
         muc_text_add(&l->text, "\n    };\n\n    %s\n    %s(&layer, a, %sy);\n", piece,
-                     find_kernel(l, name), inputs > 1 ? "b, " : "");
+                     muc_mcu_find_kernel(l->isa, name)->function, inputs > 1 ? "b, " : "");
         return muc_mcu_end_function(l, 0, 0);
     }
     end_descriptor(l);
@@ -422,8 +392,8 @@ static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char in_tiles[] = "mur_tiles_pool_s8";
-    const char *function =
-        find_kernel(l, node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8");
+    const char *name = node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8";
+    const char *function = muc_mcu_find_kernel(l->isa, name)->function;
     const mur_pool_s8 layer = pool_of(l, node);
     muc_mcu_tiling tiling;
     bool fits;
@@ -435,7 +405,7 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     if (fits)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, fits ? in_tiles : function));
-    begin_descriptor(l, "mur_pool_s8");
+    begin_descriptor(l, "pool_s8");
     muc_mcu_print_pool(&l->text, &layer);
     end_descriptor(l);
     if (fits) {
@@ -488,7 +458,7 @@ muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
         .work = pixels,
     };
 
-    MUC_TRY(begin_kernel(l, node, "mean_s8", "mur_mean_s8", &cut));
+    MUC_TRY(begin_kernel(l, node, "mean_s8", &cut));
     add_field(l, "pixels", pixels);
     add_field(l, "c", c);
     add_multiplier(l, "mul", "shift", muc_scale_mean(x, y, pixels));
@@ -573,7 +543,7 @@ static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
         .max = output.max,
     };
 
-    MUC_TRY(begin_kernel(l, node, "add_s8", "mur_add_s8", &cut));
+    MUC_TRY(begin_kernel(l, node, "add_s8", &cut));
     if (!l->pieces && y->rank == 4 && muc_mcu_dim(l, y, 0) == 1 && layer.count == layer.b_count)
         MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_ADD,
                                                 .in_h = (int32_t)muc_mcu_dim(l, y, 1),
@@ -593,7 +563,7 @@ static muc_status write_mul(muc_mcu_lowering *l, const muc_node *node)
     const mur_output_s8 output = output_of(l, node);
     const muc_mcu_tile_layer cut = cut_pair(l, node);
 
-    MUC_TRY(begin_kernel(l, node, "mul_s8", "mur_mul_s8", &cut));
+    MUC_TRY(begin_kernel(l, node, "mul_s8", &cut));
     add_field(l, "count", (int64_t)muc_mcu_most_elements(l, a));
     add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, b));
     add_multiplier(l, "mul", "shift", muc_scale_mul(a, b, muc_mcu_output(l, node, 0)));
@@ -642,7 +612,7 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
     uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
     const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, columns, false);
 
-    MUC_TRY(begin_kernel(l, node, "softmax_s8", "mur_softmax_s8", &cut));
+    MUC_TRY(begin_kernel(l, node, "softmax_s8", &cut));
     add_field(l, "rows", (int64_t)rows);
     add_field(l, "columns", columns);
     add_multiplier(l, "mul", "shift", scales.difference);
@@ -751,7 +721,7 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
         return muc_mcu_make_view(l, node, 0);
     factor = muc_scale_change(node->op, x, y);
     cut = muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
-    MUC_TRY(begin_kernel(l, node, "requant_s8", "mur_requant_s8", &cut));
+    MUC_TRY(begin_kernel(l, node, "requant_s8", &cut));
     add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));
     add_field(l, "c", 1);
     muc_text_add(&l->text, "\n    .mul = (const int32_t[]){ %" PRId32 " },", factor.mantissa);

@@ -4,37 +4,56 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- kernels with weights ---- */
+/* ---- kernels ---- */
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
 enum { isa_single = MUC_MCU_ISA_SINGLE, isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
 
 enum { MOST_SUITS = 2 }; /* muc_mcu_isa_suits */
 
-#define ROW_CONV(isa, name) \
-    { (muc_mcu_isa)isa_##isa,    "mur_" #isa "_" #name, \
-      mur_##isa##_##name##_fits, mur_##isa##_##name##_packed_bytes, \
-      mur_##isa##_##name##_pack, mur_##isa##_##name##_scratch_bytes },
-#define ROW_UNARY(isa, name)
-#define ROW_BINARY(isa, name)
-#define ROW_PRODUCT(isa, name)
-static const muc_mcu_conv_kernel kernels[] = {
-#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
+#define FUNCTIONS_CONV(kernel) \
+    .fits = kernel##_fits, .packed_bytes = kernel##_packed_bytes, .pack = kernel##_pack, \
+    .scratch_bytes = kernel##_scratch_bytes
+#define FUNCTIONS_UNARY(kernel) .fits = NULL
+#define FUNCTIONS_BINARY(kernel) .fits = NULL
+#define FUNCTIONS_PRODUCT(kernel) .product_scratch_bytes = kernel##_scratch_bytes
+static const muc_mcu_kernel kernels[] = {
+#define MUR_NN(set, of, kind, descriptor) \
+    { .isa = (muc_mcu_isa)isa_##set, \
+      .name = #of, \
+      .function = "mur_" #set "_" #of, \
+      FUNCTIONS_##kind(mur_##set##_##of) },
 #include "mur_nn.def"
 #undef MUR_NN
 };
 
-static bool is_depthwise(const muc_mcu_conv_kernel *kernel)
+const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name)
+{
+    const muc_mcu_kernel *found = NULL;
+    int best = -1;
+
+    for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
+        int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
+
+        if (suits > best && strcmp(kernels[i].name, name) == 0) {
+            found = &kernels[i];
+            best = suits;
+        }
+    }
+    return found;
+}
+
+static bool is_depthwise(const muc_mcu_kernel *kernel)
 {
     return strstr(kernel->function, "_depthwise_") != NULL;
 }
 
-static bool is_fc(const muc_mcu_conv_kernel *kernel)
+static bool is_fc(const muc_mcu_kernel *kernel)
 {
     return strstr(kernel->function, "_fc_") != NULL;
 }
 
-muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
+muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_kernel *kernel,
                              const mur_conv_s8 *layer, const mur_conv_plain *plain,
                              uint32_t *packed)
 {
@@ -49,8 +68,7 @@ muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *ker
     return muc_mcu_new_packed(l, "weights", data, bytes, packed);
 }
 
-bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
-                       int32_t *lead)
+bool muc_mcu_conv_lead(const muc_mcu_kernel *kernel, const mur_conv_shape *shape, int32_t *lead)
 {
     if (is_depthwise(kernel)) {
         *lead = 0;
@@ -62,7 +80,7 @@ bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *
     return true;
 }
 
-static bool fits_all(const muc_mcu_conv_kernel *kernel, const mur_conv_s8 *layers, uint32_t count,
+static bool fits_all(const muc_mcu_kernel *kernel, const mur_conv_s8 *layers, uint32_t count,
                      const mur_conv_plain *plain)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -79,10 +97,10 @@ static bool has_apart(const mur_conv_shape *shape)
 
 /* One for the layer's kind, depthwise or of few vectors, before those for all, whatever their
  * instruction sets: they know what a window is to that kind. */
-const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
-                                             uint32_t count, const mur_conv_plain *plain)
+const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers, uint32_t count,
+                                        const mur_conv_plain *plain)
 {
-    const muc_mcu_conv_kernel *found = NULL;
+    const muc_mcu_kernel *found = NULL;
     int best = -1;
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
@@ -91,7 +109,8 @@ const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 
             is_fc(&kernels[i]) || (has_apart(&layers->shape) && is_depthwise(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
-        if (suits >= 0 && worth > best && fits_all(&kernels[i], layers, count, plain)) {
+        if (suits >= 0 && worth > best && kernels[i].fits &&
+            fits_all(&kernels[i], layers, count, plain)) {
             found = &kernels[i];
             best = worth;
         }

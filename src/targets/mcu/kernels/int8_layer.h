@@ -9,15 +9,18 @@
 #include "targets/mcu/steps/step_writer.h"
 #include "targets/mcu/tiles/tiles.h"
 
-/* A kernel with weights for one instruction set: a row of mur_nn.def. */
-typedef struct muc_mcu_conv_kernel {
+/* A kernel for one instruction set: a row of mur_nn.def. */
+typedef struct muc_mcu_kernel {
     muc_mcu_isa isa;
-    const char *function;
+    const char *name, *function;
+    /* with weights, else NULL */
     int (*fits)(const mur_conv_s8 *layer, const mur_conv_plain *plain);
     size_t (*packed_bytes)(const mur_conv_s8 *layer);
     void (*pack)(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed);
     size_t (*scratch_bytes)(const mur_conv_s8 *layer);
-} muc_mcu_conv_kernel;
+    /* of a product of matrices, else NULL */
+    size_t (*product_scratch_bytes)(const mur_matmul_s8 *layer);
+} muc_mcu_kernel;
 
 typedef enum muc_mcu_layer_kind {
     MUC_MCU_LAYER_CONV,
@@ -62,17 +65,18 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
  * compute what they did. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
+/* The kernel of a name of mur_nn.def that suits an instruction set best. */
+const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name);
 /* The kernel that suits an instruction set best and fits all of some layers, which differ in
  * spatial dimensions and pads alone. There always is one. */
-const muc_mcu_conv_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers,
-                                             uint32_t count, const mur_conv_plain *plain);
+const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers, uint32_t count,
+                                        const mur_conv_plain *plain);
 /* Whether it can overwrite its input, and by how many bytes that must then start after the output.
  */
-bool muc_mcu_conv_lead(const muc_mcu_conv_kernel *kernel, const mur_conv_shape *shape,
-                       int32_t *lead);
+bool muc_mcu_conv_lead(const muc_mcu_kernel *kernel, const mur_conv_shape *shape, int32_t *lead);
 
 /* The weights, packed for the kernel, as a constant of the step. */
-muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_conv_kernel *kernel,
+muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_kernel *kernel,
                              const mur_conv_s8 *layer, const mur_conv_plain *plain,
                              uint32_t *packed);
 

@@ -5,43 +5,12 @@
 
 #include "graph/scales.h"
 #include "mur_nn_f32.h"
+#include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiles.h"
 
-enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
-enum { isa_single = MUC_MCU_ISA_SINGLE, isa_rv = MUC_MCU_ISA_RV, isa_rvv = MUC_MCU_ISA_RVV };
 enum { MOST_DEPTH = 32768, LEAST_DEPTH = 8, LEAST_PRODUCTS = 512 };
-
-typedef struct kernel {
-    muc_mcu_isa isa;
-    const char *function;
-    size_t (*scratch_bytes)(const mur_matmul_s8 *layer);
-} kernel;
-
-#define ROW_CONV(isa, name)
-#define ROW_UNARY(isa, name)
-#define ROW_BINARY(isa, name)
-#define ROW_PRODUCT(isa, name) \
-    { (muc_mcu_isa)isa_##isa, "mur_" #isa "_" #name, mur_##isa##_##name##_scratch_bytes },
-static const kernel kernels[] = {
-#define MUR_NN(isa, name, kind, descriptor) ROW_##kind(isa, name)
-#include "mur_nn.def"
-#undef MUR_NN
-};
-
-static const kernel *find_kernel(muc_mcu_isa isa)
-{
-    const kernel *found = NULL;
-    int best = -1;
-
-    for (size_t i = 0; i < MUC_COUNT(kernels); i++)
-        if (muc_mcu_isa_suits(isa, kernels[i].isa) > best) {
-            found = &kernels[i];
-            best = muc_mcu_isa_suits(isa, kernels[i].isa);
-        }
-    return found;
-}
 
 static uint32_t most_of(const muc_mcu_lowering *l, muc_expr e)
 {
@@ -252,7 +221,7 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
 
 /* the greatest scratch of any lengths; by NULL: of floats */
 static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, const loops *around,
-                           const kernel *by)
+                           const muc_mcu_kernel *by)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const int32_t columns = (int32_t)most_of(l, y->dims[y->rank - 1]);
@@ -265,13 +234,13 @@ static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, cons
         .a_flip = flip_of(a),
     };
 
-    return by ? by->scratch_bytes(&most) : mur_matmul_f32_scratch_bytes(&real);
+    return by ? by->product_scratch_bytes(&most) : mur_matmul_f32_scratch_bytes(&real);
 }
 
 static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, const product *p)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0);
-    const kernel *by = p->is_real ? NULL : find_kernel(l->isa);
+    const muc_mcu_kernel *by = p->is_real ? NULL : muc_mcu_find_kernel(l->isa, "matmul_s8");
     const char *function = by ? by->function : "mur_matmul_f32_run";
     loops around;
     uint64_t scratch;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "mur_quantlib.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
@@ -112,21 +113,18 @@ static int64_t least_of(const muc_tensor *t)
 static int64_t print_table(muc_mcu_lowering *l, const muc_node *node)
 {
     int64_t least = least_of(muc_mcu_input(l, node, 0)) + least_of(muc_mcu_input(l, node, 1));
-    int64_t low = muc_node_integer(node, MUC_KEY_CLAMP_MIN);
-    int64_t high = muc_node_integer(node, MUC_KEY_CLAMP_MAX);
+    const int32_t mul = word(muc_mcu_input(l, node, 2), 0);
+    const int32_t add = word(muc_mcu_input(l, node, 3), 0);
+    const unsigned shift = (unsigned)muc_node_integer(node, MUC_KEY_SHIFT);
+    const int32_t low = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN);
+    const int32_t high = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX);
 
     muc_text_add(&l->text, "    static const %s of_sum[%d] = {",
                  muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), SUMS);
     for (int64_t i = 0; i < SUMS; i++) {
-        int64_t x = (least + i) * word(muc_mcu_input(l, node, 2), 0) +
-                    word(muc_mcu_input(l, node, 3), 0) + half_of(node);
-        int64_t step = INT64_C(1) << muc_node_integer(node, MUC_KEY_SHIFT);
+        int32_t y = mur_quantlib_requant((int32_t)(least + i), mul, add, shift, low, high);
 
-        x = (x - (x % step + step) % step) / step; /* rounded down */
-        muc_text_add(&l->text, "%s%" PRId64 ",", i % 16 ? " " : "\n        ",
-                     x < low    ? low
-                     : x > high ? high
-                                : x);
+        muc_text_add(&l->text, "%s%" PRId32 ",", i % 16 ? " " : "\n        ", y);
     }
     muc_text_add(&l->text, "\n    };\n\n");
     l->program->table_bytes += SUMS;

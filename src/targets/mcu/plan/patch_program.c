@@ -553,7 +553,7 @@ static muc_status set_kernel(chain *c, muc_mcu_step *step, const stage_tables *t
     const muc_mcu_layer *layer = step->layer;
     muc_mcu_value *packed = &c->program->values[layer->packed];
     mur_conv_s8 slices[MOST_PATCHES];
-    const muc_mcu_conv_kernel *kernel;
+    const muc_mcu_kernel *kernel;
     uint64_t scratch = 0;
     uint8_t *data;
 
