@@ -138,7 +138,7 @@ MISTAKES = [
     (["compile", "--target", "mcu", "--machine", file("kore.ini", b"[machine]\nname = z\nkore = cortex-m4\n"), *OUT],
      MALFORMED, ["kore.ini", "line 3", "key 'kore'", "did you mean 'core'?"]),
     (["inspect", GGUF], UNSUPPORTED, ["falcon.gguf", "'falcon'", "llama", "qwen3"]),
-    (["compile", *OUT[:1], WORK / "no/such/folder"], IO, ["no/such/folder", "No such file"]),
+    (["compile", *OUT[:1], WORK / "no/such/folder"], IO, ["no/such/folder", "there is no folder"]),
     (["compile", "-o", WORK], USAGE, [str(WORK), "is a folder", "name a file"]),
 ]
 
