@@ -22,18 +22,9 @@ enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before 
 /* rows of fewer bytes than a vector */
 static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t width, int32_t pitch)
 {
-    int8_t bytes[NARROW + MUR_MVE_BYTES], *to = bytes;
+    int8_t bytes[NARROW];
 
-    __asm__ volatile("dls lr, %2\n"
-                     "1: vpst\n"
-                     "vldrbt.8 q0, [%1]\n"
-                     "vstrb.8 q0, [%0]\n"
-                     "add %1, %1, %4\n"
-                     "add %0, %0, %3\n"
-                     "le lr, 1b\n"
-                     : "+l"(to), "+l"(in)
-                     : "r"(rows), "r"(width), "r"(pitch), "Up"(vctp8q((uint32_t)width))
-                     : "lr", "q0", "memory");
+    mur_mve_copy_runs(bytes, width, in, pitch, rows, width);
     mur_mve_put(x, 0, bytes, rows * width);
 }
 

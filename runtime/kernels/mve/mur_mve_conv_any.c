@@ -7,17 +7,7 @@ static inline void put_groups(int8_t *x, int32_t k, const int8_t *from, int32_t 
 {
 #if MUR_HAVE_MVE
     if ((k & (MUR_MVE_BYTES - 1)) + depth <= MUR_MVE_BYTES) { /* within a block */
-        x += mur_mve_tile_at(k);
-        __asm__ volatile("dls lr, %2\n"
-                         "1: vpstt\n"
-                         "vldrbt.8 q0, [%1]\n"
-                         "vstrbt.8 q0, [%0]\n"
-                         "add %1, %1, %3\n"
-                         "add %0, %0, %4\n"
-                         "le lr, 1b\n"
-                         : "+l"(x), "+l"(from)
-                         : "r"(groups), "r"(depth), "r"(tile_bytes), "Up"(vctp8q((uint32_t)depth))
-                         : "lr", "q0", "memory");
+        mur_mve_copy_runs(x + mur_mve_tile_at(k), tile_bytes, from, depth, groups, depth);
         return;
     }
 #endif

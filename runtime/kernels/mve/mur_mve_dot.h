@@ -7,34 +7,23 @@
 
 #if MUR_HAVE_MVE
 
-static inline int32_t mur_mve_dot_s8(const int8_t *a, const int8_t *b, uint32_t count, int32_t sum)
-{
-    __asm__ volatile("wlstp.8 lr, %3, 2f\n"
-                     "1: vldrb.8 q0, [%1], #16\n"
-                     "vldrb.8 q1, [%2], #16\n"
-                     "vmladava.s8 %0, q0, q1\n"
-                     "letp lr, 1b\n"
-                     "2:"
-                     : "+Te"(sum), "+l"(a), "+l"(b)
-                     : "r"(count)
-                     : "lr", "q0", "q1", "memory");
-    return sum;
-}
-
-static inline int32_t mur_mve_dot_s16(const int16_t *a, const int16_t *b, uint32_t count,
-                                      int32_t sum)
-{
-    __asm__ volatile("wlstp.16 lr, %3, 2f\n"
-                     "1: vldrh.16 q0, [%1], #16\n"
-                     "vldrh.16 q1, [%2], #16\n"
-                     "vmladava.s16 %0, q0, q1\n"
-                     "letp lr, 1b\n"
-                     "2:"
-                     : "+Te"(sum), "+l"(a), "+l"(b)
-                     : "r"(count)
-                     : "lr", "q0", "q1", "memory");
-    return sum;
-}
+/* sum + a . b; size and load: of an element */
+#define MUR_MVE_DOT(name, type, size, load) \
+    static inline int32_t name(const type *a, const type *b, uint32_t count, int32_t sum) \
+    { \
+        __asm__ volatile("wlstp." size " lr, %3, 2f\n" \
+                         "1: " load " q0, [%1], #16\n" load " q1, [%2], #16\n" \
+                         "vmladava.s" size " %0, q0, q1\n" \
+                         "letp lr, 1b\n" \
+                         "2:" \
+                         : "+Te"(sum), "+l"(a), "+l"(b) \
+                         : "r"(count) \
+                         : "lr", "q0", "q1", "memory"); \
+        return sum; \
+    }
+MUR_MVE_DOT(mur_mve_dot_s8, int8_t, "8", "vldrb.8")
+MUR_MVE_DOT(mur_mve_dot_s16, int16_t, "16", "vldrh.16")
+#undef MUR_MVE_DOT
 
 /* of a and b less zero */
 static inline int32_t mur_mve_dot_less_s8(const int8_t *a, const int8_t *b, uint32_t count,

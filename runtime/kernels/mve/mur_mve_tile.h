@@ -46,6 +46,22 @@ static inline void mur_mve_put(int8_t *x, int32_t k, const int8_t *from, int32_t
                      : "lr", "q0", "memory");
 }
 
+/* `count` runs of `bytes` bytes, at most MUR_MVE_BYTES of them, from_step and to_step apart */
+static inline void mur_mve_copy_runs(int8_t *to, int32_t to_step, const int8_t *from,
+                                     int32_t from_step, int32_t count, int32_t bytes)
+{
+    __asm__ volatile("dls lr, %2\n"
+                     "1: vpstt\n"
+                     "vldrbt.8 q0, [%1]\n"
+                     "vstrbt.8 q0, [%0]\n"
+                     "add %1, %1, %3\n"
+                     "add %0, %0, %4\n"
+                     "le lr, 1b\n"
+                     : "+l"(to), "+l"(from)
+                     : "r"(count), "r"(from_step), "r"(to_step), "Up"(vctp8q((uint32_t)bytes))
+                     : "lr", "q0", "memory");
+}
+
 /* all inputs of a pixel */
 static inline void mur_mve_put_value(int8_t *x, int8_t value, int32_t count)
 {
