@@ -289,6 +289,68 @@ static void fully_connected_layers_take_their_inputs_and_outputs_alone(void **st
     mcu_batch_free(&batch);
 }
 
+/* A depthwise layer as a graph: its image, its window, its output, and the rest of its node. */
+static muc_graph *depthwise_graph(mcu_batch *batch, const unsigned *in, const unsigned *out,
+                                  const unsigned *kernel, const char *rest)
+{
+    muc_text text = { 0 };
+    muc_graph *graph;
+
+    muc_text_add(&text, "graph g\ntensor x = input i8 [1, %u, %u, %u] scale 0.1 zero 3\n", in[0],
+                 in[1], in[2]);
+    muc_text_add(&text, "tensor w = const i8 [%u, %u, %u, 1] scale 0.01 zero 0 values ", out[2],
+                 kernel[0], kernel[1]);
+    for (unsigned i = 0; i < out[2] * kernel[0] * kernel[1]; i++)
+        muc_text_add(&text, "%s%d", i ? ", " : "", (int)(random_u32() % 255) - 127);
+    muc_text_add(&text, "\nnode y i8 [1, %u, %u, %u] scale 3 zero -5 = conv x, w ", out[0], out[1],
+                 out[2]);
+    muc_text_add(&text, "%s groups=%u channels_last=1\noutput y\n", rest, in[2]);
+    graph = graph_of(batch->ctx, text.data);
+    muc_text_free(&text);
+    return graph;
+}
+
+static void depthwise_layers_take_their_inputs_and_outputs_alone(void **state)
+{
+    static const char *const machines[] = { "rp2040",     "mps2-an386", "mps2-an500",
+                                            "mps3-an547", "rv32",       "rv32v" };
+    static const struct {
+        unsigned in[3], out[3], kernel[2];
+        const char *rest;
+    } layers[] = {
+        { { 48, 48, 8 }, { 24, 24, 8 }, { 3, 3 }, "strides=[2, 2] pads=[0, 0, 1, 1]" },
+        { { 23, 24, 3 }, { 12, 12, 3 }, { 3, 3 }, "strides=[2, 2] pads=[1, 0, 1, 1]" },
+        { { 48, 47, 8 }, { 24, 24, 8 }, { 5, 5 }, "strides=[2, 2] pads=[1, 2, 2, 2]" },
+        { { 49, 20, 8 }, { 25, 10, 8 }, { 7, 4 }, "strides=[2, 2] pads=[3, 1, 3, 1]" },
+        { { 24, 24, 8 }, { 24, 24, 16 }, { 3, 3 }, "pads=[1, 1, 1, 1]" },
+        { { 15, 9, 5 }, { 13, 7, 15 }, { 3, 3 }, "" },
+        { { 20, 9, 6 }, { 20, 9, 12 }, { 3, 3 }, "dilations=[2, 2] pads=[2, 2, 2, 2]" },
+        { { 24, 24, 2 }, { 24, 24, 2 }, { 3, 3 }, "pads=[1, 1, 1, 1]" },
+    };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(layers) * MUC_COUNT(machines); i++) {
+        const unsigned *in = layers[i / MUC_COUNT(machines)].in;
+        const unsigned *out = layers[i / MUC_COUNT(machines)].out;
+
+        mcu_batch_add(&batch,
+                      depthwise_graph(&batch, in, out, layers[i / MUC_COUNT(machines)].kernel,
+                                      layers[i / MUC_COUNT(machines)].rest),
+                      machines[i % MUC_COUNT(machines)]);
+        if (batch.networks[i].build->program.plan.peak >
+            in[0] * in[1] * in[2] + out[0] * out[1] * out[2])
+            fail_msg("%s: layer %zu takes %llu bytes", machines[i % MUC_COUNT(machines)],
+                     i / MUC_COUNT(machines),
+                     (unsigned long long)batch.networks[i].build->program.plan.peak);
+    }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        for (unsigned run = 0; run < 3; run++)
+            mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
 static void every_failed_allocation_is_told(void **state)
 {
     static const char text[] =
@@ -325,6 +387,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),
         cmocka_unit_test(steps_run_in_the_order_that_needs_the_least_memory),
         cmocka_unit_test(fully_connected_layers_take_their_inputs_and_outputs_alone),
+        cmocka_unit_test(depthwise_layers_take_their_inputs_and_outputs_alone),
         cmocka_unit_test(every_failed_allocation_is_told),
     };
 

@@ -13,6 +13,7 @@
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
+#include "targets/mcu/kernels/row_bands.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiled_conv.h"
@@ -211,6 +212,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     mur_conv_s8 layer = *image;
     const muc_mcu_kernel *kernel;
     const muc_mcu_tiled_conv *tiled;
+    muc_mcu_bands bands;
     packing *subject;
     uint32_t images;
     int32_t lead;
@@ -228,6 +230,9 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
         &tiled));
     if (tiled)
         return write_tiled_layer(l, node, subject, tiled, macs);
+    muc_mcu_find_bands(kernel, &layer, plain, &bands);
+    if (bands.count > 1)
+        return muc_mcu_write_bands(l, node, kernel, &bands, plain);
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, kernel->function));
     MUC_TRY(muc_mcu_begin_step(l, node, kernel->function));
     MUC_TRY(describe_layer(l, image, &layer, plain, kernel));

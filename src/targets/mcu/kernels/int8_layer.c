@@ -43,7 +43,7 @@ const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name)
     return found;
 }
 
-static bool is_depthwise(const muc_mcu_kernel *kernel)
+bool muc_mcu_is_depthwise(const muc_mcu_kernel *kernel)
 {
     return strstr(kernel->function, "_depthwise_") != NULL;
 }
@@ -70,7 +70,7 @@ muc_status muc_mcu_pack_conv(muc_mcu_lowering *l, const muc_mcu_kernel *kernel,
 
 bool muc_mcu_conv_lead(const muc_mcu_kernel *kernel, const mur_conv_shape *shape, int32_t *lead)
 {
-    if (is_depthwise(kernel)) {
+    if (muc_mcu_is_depthwise(kernel)) {
         *lead = 0;
         return shape->in_c == shape->out_c && shape->out_h <= shape->in_h &&
                shape->out_w <= shape->in_w && shape->in_pitch == shape->in_w * shape->in_c &&
@@ -106,7 +106,7 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
         bool is_its_kind =
-            is_fc(&kernels[i]) || (has_apart(&layers->shape) && is_depthwise(&kernels[i]));
+            is_fc(&kernels[i]) || (has_apart(&layers->shape) && muc_mcu_is_depthwise(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && kernels[i].fits &&

@@ -121,6 +121,18 @@ static uint8_t best_overlap(const muc_mcu_program *program, uint32_t s)
 
 /* ---- placement ---- */
 
+/* Addresses are of whole units of the alignment, but what ends the arena need not fill its last. */
+static void end_arena(muc_plan *plan)
+{
+    plan->peak = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        uint64_t end = plan->buffers[i].address + plan->buffers[i].bytes;
+
+        plan->peak = end > plan->peak ? end : plan->peak;
+    }
+    plan->least = plan->peak < plan->least ? plan->peak : plan->least;
+}
+
 static void list_buffers(const muc_mcu_program *program, uint32_t *buffer_of,
                          muc_plan_buffer *buffers, size_t *count)
 {
@@ -281,9 +293,9 @@ static muc_status find_placement(muc_context *ctx, muc_mcu_program *program,
     }
     for (size_t i = 0; i < plan->count; i++)
         plan->buffers[i].address = s.best[i];
-    plan->peak = s.best_peak;
     plan->least = s.least;
     plan->full_step = s.full_step;
+    end_arena(plan);
     return MUC_OK;
 }
 
