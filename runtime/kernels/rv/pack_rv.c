@@ -45,14 +45,29 @@ void mur_rv_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
         }
 }
 
+/* do a kernel's taps along one axis meet the image alone? */
+static int is_inside(int32_t in, int32_t out, int32_t kernel, int32_t stride, int32_t dilation,
+                     int32_t pad)
+{
+    return pad == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
+}
+
+/* of two pixels' kernel rows that may be partly outside; otherwise what fills odd inputs up */
+static size_t border_bytes(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    if (is_inside(s->in_h, s->out_h, s->kernel_h, s->stride_h, s->dilation_h, s->pad_top) &&
+        is_inside(s->in_w, s->out_w, s->kernel_w, s->stride_w, s->dilation_w, s->pad_left))
+        return (size_t)mur_ref_inputs(layer) % 2;
+    return 2 * (size_t)mur_ref_inputs(layer) / s->kernel_h;
+}
+
 size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    size_t border =
-        2 * (size_t)mur_ref_inputs(layer) / layer->shape.kernel_h; /* at most two kernel rows */
-
     return (size_t)layer->shape.groups * mur_ref_even_inputs(layer) *
                (size_t)mur_rv_gathered_bytes(layer) +
-           border;
+           border_bytes(layer);
 }
 
 /* ---- conv, wide: packed in the same way ---- */
