@@ -158,6 +158,7 @@ static muc_status prepare(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_canonicalise(ctx, graph));         /* patterns and fusion look for neighbours */
     MUC_TRY(muc_recognise(ctx, graph));
     MUC_TRY(muc_fuse(ctx, graph));
+    MUC_TRY(muc_split_groups(ctx, graph));
     MUC_TRY(muc_lay_channels_last(ctx, graph)); /* int8 kernels read no other layout */
     MUC_TRY(muc_lay_windows(ctx, graph));
     MUC_TRY(muc_canonicalise(ctx, graph)); /* again: transposes and views that met cancel out */

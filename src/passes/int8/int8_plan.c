@@ -7,14 +7,15 @@
 
 /* ---- which nodes ---- */
 
-/* images with channels last */
+/* images of two or three dimensions with channels last */
 static bool takes_window(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
     uint32_t channels;
 
-    return x->rank == 4 && muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1 &&
-           muc_rewrite_dim(&p->r.old, x, 3, &channels) && node->output_count == 1;
+    return (x->rank == 4 || x->rank == 5) &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) == 1 &&
+           muc_rewrite_dim(&p->r.old, x, x->rank - 1, &channels) && node->output_count == 1;
 }
 
 static bool takes_any(const pass *p, const muc_node *node)

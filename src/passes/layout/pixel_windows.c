@@ -8,7 +8,7 @@
 
 #include "passes/rewrite.h"
 
-enum { MOST_ATTRIBUTES = 16, SPATIAL = 2 };
+enum { MOST_ATTRIBUTES = 16, SPATIAL = 3 };
 
 static bool is_last(const muc_node *node)
 {
@@ -27,107 +27,169 @@ static muc_expr number(const muc_rewrite *r, uint32_t value)
 
 /* ---- transposed convolutions ---- */
 
-/* One that is a convolution whose pixels are blocks, of one or two spatial dimensions. */
+/* One that is a convolution whose pixels are blocks. Channels last, the convolution's channels are
+ * those of each pixel of a block by turns; channels first, which groups need, a channel's pixels
+ * follow each other. */
 typedef struct blocks {
-    uint32_t spatial, rank;
-    uint32_t kernel[SPATIAL], stride[SPATIAL];
+    bool last; /* channels */
+    uint32_t spatial, rank, groups;
+    uint32_t kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
     uint32_t taps[SPATIAL];  /* of the convolution's window */
     uint32_t in[SPATIAL];    /* pixels */
     uint32_t made[SPATIAL];  /* of the convolution */
     uint32_t first[SPATIAL]; /* of the blocks' pixels that are asked for, and how many */
     uint32_t out[SPATIAL];
-    uint32_t in_channels, channels;
+    uint32_t in_channels, channels, phases; /* pixels of a block */
 } blocks;
 
-static bool find_blocks(const muc_rewrite *r, const muc_node *node, blocks *b)
+/* dimension d of the window */
+static bool find_block(const muc_rewrite *r, const muc_node *node, blocks *b, uint32_t d)
 {
     const muc_tensor *x = old(r, node->inputs[0]), *w = old(r, node->inputs[1]);
     const muc_tensor *y = old(r, node->outputs[0]);
+    uint32_t at = b->last ? 1 : 2;
+    int64_t stride = muc_node_item_or(node, MUC_KEY_STRIDES, d, 1);
+    int64_t dilation = muc_node_item_or(node, MUC_KEY_DILATIONS, d, 1);
+    int64_t pad = muc_node_item_or(node, MUC_KEY_PADS, d, 0);
 
-    if (!is_last(node) || x->rank < 3 || x->rank > 2 + SPATIAL ||
-        muc_node_integer_or(node, MUC_KEY_GROUPS, 1) != 1 ||
-        !muc_rewrite_is_constant(r, node->inputs[1]) ||
-        !muc_rewrite_dim(&r->old, w, 0, &b->channels) ||
-        !muc_rewrite_dim(&r->old, w, w->rank - 1, &b->in_channels))
+    if (stride < 1 || stride > 16 || dilation < 1 || dilation > 16 || pad < 0 || pad > 65535 ||
+        !muc_rewrite_dim(&r->old, w, at + d, &b->kernel[d]) ||
+        !muc_rewrite_dim(&r->old, x, at + d, &b->in[d]) ||
+        !muc_rewrite_dim(&r->old, y, at + d, &b->out[d]) || b->out[d] == 0)
         return false;
-    b->rank = x->rank;
-    b->spatial = x->rank - 2;
-    for (uint32_t d = 0; d < b->spatial; d++) {
-        int64_t stride = muc_node_item_or(node, MUC_KEY_STRIDES, d, 1);
-        int64_t pad = muc_node_item_or(node, MUC_KEY_PADS, d, 0);
-
-        if (stride < 1 || stride > 16 || pad < 0 || pad > 65535 ||
-            muc_node_item_or(node, MUC_KEY_DILATIONS, d, 1) != 1 ||
-            !muc_rewrite_dim(&r->old, w, 1 + d, &b->kernel[d]) ||
-            !muc_rewrite_dim(&r->old, x, 1 + d, &b->in[d]) ||
-            !muc_rewrite_dim(&r->old, y, 1 + d, &b->out[d]) || b->out[d] == 0)
-            return false;
-        b->stride[d] = (uint32_t)stride;
-        b->first[d] = (uint32_t)pad;
-        b->taps[d] = (b->kernel[d] + b->stride[d] - 1) / b->stride[d];
-        b->made[d] = (b->first[d] + b->out[d] + b->stride[d] - 1) / b->stride[d];
-        b->made[d] = b->made[d] > b->in[d] ? b->made[d] : b->in[d];
-    }
-    for (uint32_t d = b->spatial; d < SPATIAL; d++)
-        b->kernel[d] = b->stride[d] = b->taps[d] = 1;
+    b->stride[d] = (uint32_t)stride;
+    b->dilation[d] = (uint32_t)dilation;
+    b->first[d] = (uint32_t)pad;
+    b->taps[d] = ((b->kernel[d] - 1) * b->dilation[d] + b->stride[d]) / b->stride[d];
+    b->made[d] = (b->first[d] + b->out[d] + b->stride[d] - 1) / b->stride[d];
+    b->made[d] = b->made[d] > b->in[d] ? b->made[d] : b->in[d];
+    b->phases *= b->stride[d];
     return true;
 }
 
-/* weights [phase][out][taps..][in] of those [out][kernel..][in]: pixel p of a block meets kernel
- * element p + stride t at the tap t before the last */
-static void spread_weights(const blocks *b, const muc_tensor *w, uint8_t *out)
+/* whether the node is there in the form in which it is split: groups with channels first */
+static bool find_blocks(const muc_rewrite *r, const muc_node *node, blocks *b)
 {
-    size_t row = b->in_channels * muc_dtype_get(w->dtype)->block_bytes;
-    const muc_quantization *q = w->quantization;
+    const muc_tensor *x = old(r, node->inputs[0]), *w = old(r, node->inputs[1]);
 
-    for (uint32_t p = 0; p < b->stride[0] * b->stride[1]; p++)
-        for (uint32_t c = 0; c < b->channels; c++)
-            for (uint32_t t = 0; t < b->taps[0] * b->taps[1]; t++, out += row) {
-                uint32_t ky = p / b->stride[1] + b->stride[0] * (b->taps[0] - 1 - t / b->taps[1]);
-                uint32_t kx = p % b->stride[1] + b->stride[1] * (b->taps[1] - 1 - t % b->taps[1]);
-
-                if (ky < b->kernel[0] && kx < b->kernel[1])
-                    memcpy(out,
-                           w->data + ((size_t)(c * b->kernel[0] + ky) * b->kernel[1] + kx) * row,
-                           row);
-                else /* what stands for 0 */
-                    memset(out, q ? (int)q->zero_points[q->count > 1 ? c : 0] : 0, row);
-            }
+    *b = (blocks){ .last = is_last(node), .rank = x->rank, .spatial = x->rank - 2, .phases = 1 };
+    b->groups = (uint32_t)muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
+    if (b->last != (b->groups == 1) || x->rank < 3 || b->spatial > SPATIAL ||
+        !muc_rewrite_is_constant(r, node->inputs[1]) || w->sequence ||
+        (b->groups > 1 && w->quantization) ||
+        !muc_rewrite_dim(&r->old, w, b->last ? 0 : 1, &b->channels) ||
+        !muc_rewrite_dim(&r->old, w, b->last ? w->rank - 1 : 0, &b->in_channels))
+        return false;
+    b->channels *= b->groups;
+    for (uint32_t d = 0; d < b->spatial; d++)
+        if (!find_block(r, node, b, d))
+            return false;
+    return true;
 }
 
-/* a constant's numbers of each channel again for each phase */
-static muc_status repeat_quantization(muc_rewrite *r, const muc_quantization *from, uint32_t times,
+static uint32_t product_of(const uint32_t *extents, uint32_t spatial)
+{
+    uint32_t all = 1;
+
+    for (uint32_t d = 0; d < spatial; d++)
+        all *= extents[d];
+    return all;
+}
+
+/* the channel that one of the convolution's is a pixel of, and which pixel of a block */
+static uint32_t channel_of(const blocks *b, uint32_t made, uint32_t *phase)
+{
+    *phase = b->last ? made / b->channels : made % b->phases;
+    return b->last ? made % b->channels : made / b->phases;
+}
+
+/* the kernel element that pixel `phase` of a block meets at a tap: phase + stride t at the tap t
+ * before the last; false if none */
+static bool meets(const blocks *b, uint32_t phase, uint32_t tap, uint32_t *element)
+{
+    uint32_t step = 1;
+
+    *element = 0;
+    for (uint32_t d = b->spatial; d-- > 0;) {
+        uint32_t k = phase % b->stride[d] + b->stride[d] * (b->taps[d] - 1 - tap % b->taps[d]);
+
+        phase /= b->stride[d];
+        tap /= b->taps[d];
+        if (k % b->dilation[d] != 0 || k / b->dilation[d] >= b->kernel[d])
+            return false;
+        *element += k / b->dilation[d] * step;
+        step *= b->kernel[d];
+    }
+    return true;
+}
+
+/* weights [made][taps..][in] of those [out][kernel..][in], channels first [made][in][taps..] of
+ * those [in][out of a group][kernel..] */
+static void spread_weights(const blocks *b, const muc_tensor *w, uint8_t *out)
+{
+    const size_t width = muc_dtype_get(w->dtype)->block_bytes;
+    const uint32_t taps = product_of(b->taps, b->spatial),
+                   kernel = product_of(b->kernel, b->spatial);
+    const uint32_t in = b->in_channels / b->groups, each = b->channels / b->groups;
+    const muc_quantization *q = w->quantization;
+
+    for (uint32_t made = 0; made < b->phases * b->channels; made++)
+        for (uint32_t t = 0; t < taps; t++) {
+            uint32_t phase, c = channel_of(b, made, &phase), k;
+            bool any = meets(b, phase, t, &k);
+
+            for (uint32_t i = 0; i < in; i++) {
+                size_t to = b->last ? ((size_t)made * taps + t) * in + i
+                                    : ((size_t)made * in + i) * taps + t;
+                size_t from = b->last
+                                  ? ((size_t)c * kernel + k) * in + i
+                                  : ((size_t)(c / each * in + i) * each + c % each) * kernel + k;
+
+                if (any)
+                    memcpy(out + to * width, w->data + from * width, width);
+                else /* what stands for 0 */
+                    memset(out + to * width, q ? (int)q->zero_points[q->count > 1 ? c : 0] : 0,
+                           width);
+            }
+        }
+}
+
+/* a constant's numbers of each channel again for each pixel of a block */
+static muc_status repeat_quantization(muc_rewrite *r, const blocks *b, const muc_quantization *from,
                                       muc_quantization *out)
 {
     *out = *from;
     if (from->count == 1)
         return MUC_OK;
-    out->count = from->count * times;
+    out->count = from->count * b->phases;
     MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->graph->arena, out->count, (float **)(uintptr_t)&out->scales));
     MUC_TRY(MUC_ARENA_NEW(r->ctx, &r->graph->arena, out->count,
                           (int32_t **)(uintptr_t)&out->zero_points));
     for (uint32_t i = 0; i < out->count; i++) {
-        ((float *)(uintptr_t)out->scales)[i] = from->scales[i % from->count];
-        ((int32_t *)(uintptr_t)out->zero_points)[i] = from->zero_points[i % from->count];
+        uint32_t phase, c = channel_of(b, i, &phase);
+
+        ((float *)(uintptr_t)out->scales)[i] = from->scales[c];
+        ((int32_t *)(uintptr_t)out->zero_points)[i] = from->zero_points[c];
     }
     return MUC_OK;
 }
 
 static muc_status add_spread(muc_rewrite *r, const blocks *b, const muc_tensor *w, uint32_t *out)
 {
-    uint32_t phases = b->stride[0] * b->stride[1];
-    size_t bytes = (size_t)phases * b->channels * b->taps[0] * b->taps[1] * b->in_channels *
+    const uint32_t in = b->in_channels / b->groups;
+    size_t bytes = (size_t)b->phases * b->channels * product_of(b->taps, b->spatial) * in *
                    muc_dtype_get(w->dtype)->block_bytes;
     muc_tensor like = *w;
     muc_quantization q;
     muc_status status;
     uint8_t *data;
 
-    like.dims[0] = number(r, phases * b->channels);
+    like.dims[0] = number(r, b->phases * b->channels);
+    like.dims[b->last ? b->rank - 1 : 1] = number(r, in);
     for (uint32_t d = 0; d < b->spatial; d++)
-        like.dims[1 + d] = number(r, b->taps[d]);
+        like.dims[(b->last ? 1 : 2) + d] = number(r, b->taps[d]);
     if (w->quantization) {
-        MUC_TRY(repeat_quantization(r, w->quantization, phases, &q));
+        MUC_TRY(repeat_quantization(r, b, w->quantization, &q));
         like.quantization = &q;
     }
     if (muc_rewrite_is_shape(r, w, bytes))
@@ -144,23 +206,26 @@ static muc_status add_spread(muc_rewrite *r, const blocks *b, const muc_tensor *
 static muc_status add_repeated(muc_rewrite *r, const blocks *b, const muc_tensor *bias,
                                uint32_t *out)
 {
-    uint32_t phases = b->stride[0] * b->stride[1];
+    const size_t width = muc_dtype_get(bias->dtype)->block_bytes;
     muc_tensor like = *bias;
     muc_quantization q;
     muc_status status;
     uint8_t *data;
 
-    like.dims[0] = number(r, phases * b->channels);
+    like.dims[0] = number(r, b->phases * b->channels);
     if (bias->quantization) {
-        MUC_TRY(repeat_quantization(r, bias->quantization, phases, &q));
+        MUC_TRY(repeat_quantization(r, b, bias->quantization, &q));
         like.quantization = &q;
     }
-    data = malloc((size_t)bias->bytes * phases + 1);
+    data = malloc((size_t)bias->bytes * b->phases + 1);
     if (!data)
-        return muc_fail_nomem(r->ctx, r->old.name, (size_t)bias->bytes * phases);
-    for (uint32_t i = 0; i < phases; i++)
-        memcpy(data + i * bias->bytes, bias->data, (size_t)bias->bytes);
-    status = muc_rewrite_constant(r, bias->name, &like, data, bias->bytes * phases, out);
+        return muc_fail_nomem(r->ctx, r->old.name, (size_t)bias->bytes * b->phases);
+    for (uint32_t i = 0; i < b->phases * b->channels; i++) {
+        uint32_t phase, c = channel_of(b, i, &phase);
+
+        memcpy(data + i * width, bias->data + c * width, width);
+    }
+    status = muc_rewrite_constant(r, bias->name, &like, data, bias->bytes * b->phases, out);
     free(data);
     return status;
 }
@@ -187,9 +252,11 @@ static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b
         pads[d] = (int64_t)b->taps[d] - 1;
         pads[b->spatial + d] = (int64_t)b->made[d] - b->in[d];
     }
-    attributes[0] = (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 };
+    attributes[0] = (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = b->last };
     attributes[1] =
         (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { pads, 2 * b->spatial } };
+    if (b->groups > 1)
+        attributes[count++] = (muc_attribute){ .key = MUC_KEY_GROUPS, .value.integer = b->groups };
     for (uint32_t i = 0; i < node->attribute_count; i++)
         if (!is_shape(node->attributes[i].key) && count < MOST_ATTRIBUTES)
             attributes[count++] = node->attributes[i];
@@ -197,47 +264,64 @@ static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b
                            attributes, count, old(r, node->outputs[0])->quantization, out);
 }
 
+/* the dimensions of a block beside those of pixels, then in turns with them; whether that moves
+ * anything */
+static bool turn_blocks(const muc_rewrite *r, const blocks *b, muc_expr *apart, int64_t *perm)
+{
+    const uint32_t s = b->spatial, pixels = b->last ? 1 : 2 + s, block = b->last ? 1 + s : 2;
+    bool moves = !b->last;
+
+    apart[b->last ? 1 + 2 * s : 1] = number(r, b->channels);
+    perm[0] = 0;
+    perm[b->last ? 1 + 2 * s : 1] = b->last ? 1 + 2 * s : 1;
+    for (uint32_t d = 0; d < s; d++) {
+        apart[pixels + d] = number(r, b->made[d]);
+        apart[block + d] = number(r, b->stride[d]);
+        perm[(b->last ? 1 : 2) + 2 * d] = pixels + d;
+        perm[(b->last ? 2 : 3) + 2 * d] = block + d;
+        moves = moves || (d + 1 < s && b->stride[d] > 1);
+    }
+    return moves;
+}
+
 /* blocks become pixels: [N, made * stride.., C] */
 static muc_status add_pixels(muc_rewrite *r, const muc_node *node, const blocks *b, uint32_t x,
                              uint32_t *out)
 {
-    static const int64_t perm[] = { 0, 1, 3, 2, 4, 5 };
-    const muc_attribute order = { .key = MUC_KEY_PERM, .value.integers = { perm, 6 } };
+    int64_t perm[MUC_GRAPH_MAX_RANK];
+    const muc_attribute order = { .key = MUC_KEY_PERM,
+                                  .value.integers = { perm, 2 + 2 * b->spatial } };
     const muc_attribute block[] = {
         { .key = MUC_KEY_BLOCK, .value.integer = b->stride[0] },
-        { .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 },
+        { .key = MUC_KEY_CHANNELS_LAST, .value.integer = b->last },
+        { .key = MUC_KEY_MODE, .value.integer = MUC_WORD_CRD },
     };
     muc_expr batch = old(r, node->inputs[0])->dims[0];
-    const muc_expr apart[] = { batch,
-                               number(r, b->made[0]),
-                               number(r, b->made[1]),
-                               number(r, b->stride[0]),
-                               number(r, b->stride[1]),
-                               number(r, b->channels) };
-    muc_expr whole[4] = { batch };
+    muc_expr apart[MUC_GRAPH_MAX_RANK] = { batch }, whole[2 + SPATIAL] = { batch };
 
-    for (uint32_t d = 0; d < b->spatial; d++)
-        whole[1 + d] = number(r, b->made[d] * b->stride[d]);
-    whole[1 + b->spatial] = number(r, b->channels);
-    if (b->stride[0] == b->stride[1] && b->spatial == 2 && b->stride[0] > 1)
-        return muc_rewrite_add(r, MUC_OP_DEPTH_TO_SPACE, node->name, &x, 1, block, 2, NULL, out);
-    if (b->spatial == 2 && b->stride[0] > 1) {
-        MUC_TRY(muc_rewrite_add_view(r, node->name, x, apart, 6, &x));
+    if (b->spatial == 2 && b->stride[0] == b->stride[1] && b->stride[0] > 1)
+        return muc_rewrite_add(r, MUC_OP_DEPTH_TO_SPACE, node->name, &x, 1, block, b->last ? 2 : 3,
+                               NULL, out);
+    if (turn_blocks(r, b, apart, perm)) {
+        MUC_TRY(muc_rewrite_add_view(r, node->name, x, apart, 2 + 2 * b->spatial, &x));
         MUC_TRY(muc_rewrite_add(r, MUC_OP_TRANSPOSE, node->name, &x, 1, &order, 1, NULL, &x));
     }
+    for (uint32_t d = 0; d < b->spatial; d++)
+        whole[(b->last ? 1 : 2) + d] = number(r, b->made[d] * b->stride[d]);
+    whole[b->last ? 1 + b->spatial : 1] = number(r, b->channels);
     return muc_rewrite_add_view(r, node->name, x, whole, b->rank, out);
 }
 
 static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *done)
 {
     uint32_t bias = muc_node_input(node, 2), x;
-    int64_t axes[SPATIAL] = { 1, 2 };
+    int64_t axes[SPATIAL];
     muc_expr starts[SPATIAL], sizes[SPATIAL];
     muc_attribute cut[3] = { { .key = MUC_KEY_AXES },
                              { .key = MUC_KEY_STARTS },
                              { .key = MUC_KEY_SIZES } };
-    blocks b = { 0 };
     bool all = true;
+    blocks b;
 
     if (node->op != MUC_OP_CONV_TRANSPOSE || !find_blocks(r, node, &b) ||
         (bias != MUC_NO_ID && !muc_rewrite_is_constant(r, bias)))
@@ -246,6 +330,7 @@ static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *d
     MUC_TRY(add_conv(r, node, &b, &x));
     MUC_TRY(add_pixels(r, node, &b, x, &x));
     for (uint32_t d = 0; d < b.spatial; d++) {
+        axes[d] = (b.last ? 1 : 2) + d;
         starts[d] = number(r, b.first[d]);
         sizes[d] = number(r, b.out[d]);
         all = all && b.first[d] == 0 && b.out[d] == b.made[d] * b.stride[d];
@@ -258,6 +343,13 @@ static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *d
     if (!all)
         return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
     return muc_rewrite_change_to_view(r, node, x);
+}
+
+muc_status muc_split_groups(muc_context *ctx, muc_graph *graph)
+{
+    static muc_rewrite_rule *const rules[] = { split_transposed };
+
+    return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }
 
 /* ---- one spatial dimension ---- */

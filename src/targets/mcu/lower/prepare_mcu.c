@@ -30,7 +30,8 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_shift_requantized(ctx, graph));
     /* again: a lookup that shifts and the lookup beside it are one table */
     MUC_TRY(muc_fuse_requantizations(ctx, graph));
-    /* kernels read channels last, and windows over two dimensions */
+    /* kernels read channels last, and windows over two dimensions; no kernel spreads in groups */
+    MUC_TRY(muc_split_groups(ctx, graph));
     MUC_TRY(muc_lay_channels_last(ctx, graph));
     MUC_TRY(muc_lay_windows(ctx, graph));
     /* again: transposes and views that met cancel out */
