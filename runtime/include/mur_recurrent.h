@@ -47,14 +47,15 @@ static inline size_t mur_recurrent_f32_scratch_bytes(const mur_recurrent_f32 *la
     return ((size_t)2 + 2 * layer->gates) * layer->hidden * sizeof(float);
 }
 
-/* LSTM and GRU of integers, the first as TensorFlow Lite for Microcontrollers computes it; gates
- * are i o f c, or z r h. A gate is the sum of two integers in Q3.12, of products with x and with h,
- * each mur_scale_q31 of its factor and saturated to 16 bits, as the sum is; its function, in Q0.15,
- * comes from a table of sigmoid(i / 24). LSTM: c = f c / 2^15 + i g * in, h = o tanh(c) * out +
- * zero, each step saturated. GRU: its state c is in Q0.15, and h = c * out + zero, which products
- * are with; the new state n + z (c - n) / 2^15, n = tanh(x's part + r h's part / 2^15), or, not
- * linear_before_reset, x's part and that of r c / 2^15 * out + zero; the quotients with halves up.
- */
+/* LSTM, GRU and RNN of integers, the first as TensorFlow Lite for Microcontrollers computes it;
+ * gates are i o f c, or z r h, or one. A gate is the sum of two integers in Q3.12, of products with
+ * x and with h, each mur_scale_q31 of its factor and saturated to 16 bits, as the sum is; its
+ * function, in Q0.15, comes from a table of sigmoid(i / 24). LSTM: c = f c / 2^15 + i g * in, h = o
+ * tanh(c) * out + zero, each step saturated. GRU: its state c is in Q0.15, and h = c * out + zero,
+ * which products are with; the new state n + z (c - n) / 2^15, n = tanh(x's part + r h's part /
+ * 2^15), or, not linear_before_reset, x's part and that of r c / 2^15 * out + zero; the quotients
+ * with halves up. RNN: h = tanh(gate) * out + zero; with relu the gate is in units of 2^-7 of h's,
+ * and h = max(gate, 0) * out + zero. */
 typedef struct mur_recurrent_s8 {
     uint32_t steps, batch, inputs, hidden;
     uint8_t directions, backwards, batch_first, linear_before_reset; /* as above */
@@ -66,10 +67,18 @@ typedef struct mur_recurrent_s8 {
     int32_t zero;       /* h's */
     const int32_t *x_bias,
         *h_bias;             /* [directions][gates][hidden], less zero points times weights */
-    const uint16_t *sigmoid; /* [256] */
+    const uint16_t *sigmoid; /* [256]; NULL: of MUR_RNN relu, not tanh */
 } mur_recurrent_s8;
 
-/* As mur_recurrent_operands; lengths may be NULL, and of a GRU h and last_h. No result may overlap
+/* An LSTM's: each of its gates i, o and f, before its function, gets p c * mul more, which is
+ * saturated as the sum is; o of the new c. */
+typedef struct mur_peepholes_s8 {
+    const int16_t *weights; /* [directions][3][hidden] */
+    int32_t mul, shift;
+} mur_peepholes_s8;
+
+/* As mur_recurrent_operands; lengths may be NULL, of a GRU h and last_h,
+ * of an RNN c and last_c. No result may overlap
  * another operand. */
 typedef struct mur_recurrent_s8_operands {
     const int8_t *x, *w, *r;
@@ -80,11 +89,16 @@ typedef struct mur_recurrent_s8_operands {
     int16_t *last_c;
 } mur_recurrent_s8_operands;
 
-/* scratch: mur_lstm_s8_scratch_bytes or mur_gru_s8_scratch_bytes, aligned to 2 bytes */
+/* scratch: mur_lstm_s8_scratch_bytes, of a GRU or RNN mur_gru_ or mur_rnn_s8_scratch_bytes, aligned
+ * to 2 bytes */
 void mur_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                      void *scratch);
 void mur_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                     void *scratch);
+void mur_rnn_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                    void *scratch);
+void mur_lstm_peephole_s8_run(const mur_recurrent_s8 *layer, const mur_peepholes_s8 *peepholes,
+                              const mur_recurrent_s8_operands *operands, void *scratch);
 
 /* The same on SMLAD, and in vectors of Cortex-M55. */
 void mur_dsp_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
@@ -96,6 +110,15 @@ void mur_mve_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_o
 void mur_mve_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                         void *scratch);
 
+void mur_dsp_rnn_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                        void *scratch);
+void mur_mve_rnn_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
+                        void *scratch);
+void mur_dsp_lstm_peephole_s8_run(const mur_recurrent_s8 *layer, const mur_peepholes_s8 *peepholes,
+                                  const mur_recurrent_s8_operands *operands, void *scratch);
+void mur_mve_lstm_peephole_s8_run(const mur_recurrent_s8 *layer, const mur_peepholes_s8 *peepholes,
+                                  const mur_recurrent_s8_operands *operands, void *scratch);
+
 static inline size_t mur_lstm_s8_scratch_bytes(const mur_recurrent_s8 *layer)
 {
     return (size_t)4 * layer->hidden * sizeof(int16_t);
@@ -104,6 +127,11 @@ static inline size_t mur_lstm_s8_scratch_bytes(const mur_recurrent_s8 *layer)
 static inline size_t mur_gru_s8_scratch_bytes(const mur_recurrent_s8 *layer)
 {
     return (size_t)3 * layer->hidden * sizeof(int16_t) + (size_t)2 * layer->hidden;
+}
+
+static inline size_t mur_rnn_s8_scratch_bytes(const mur_recurrent_s8 *layer)
+{
+    return (size_t)layer->hidden * sizeof(int16_t);
 }
 
 /* Filters over time ("SVDF"): each filter's product with x goes behind its last memory - 1 ones,

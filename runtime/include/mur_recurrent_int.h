@@ -1,5 +1,5 @@
-/* mur_recurrent_int.h - LSTM and GRU of integers, see mur_recurrent.h: sequence by sequence, so
- * that one state is at work. Its includer defines dot(a, b, count, sum): the sum and count
+/* mur_recurrent_int.h - LSTM, GRU and RNN of integers, see mur_recurrent.h: sequence by sequence,
+ * so that one state is at work. Its includer defines dot(a, b, count, sum): the sum and count
  * products, modulo 2^32. */
 #include "mur_recurrent.h"
 
@@ -14,6 +14,8 @@ enum { UPDATE, RESET, NEW };
 /* One direction of one sequence at work. */
 typedef struct mur_sequence {
     const mur_recurrent_s8 *layer;
+    const mur_peepholes_s8 *peepholes; /* NULL: none */
+    const int16_t *p;                  /* of the direction, [3][hidden] */
     const int8_t *w, *r;
     const int32_t *x_bias, *h_bias;
     int8_t *h;      /* [hidden] */
@@ -73,7 +75,17 @@ static inline int16_t open_gate(const mur_sequence *s, uint32_t gate, uint32_t j
     return (int16_t)to_i16(part_of_x(s, gate, j, x) + part_of_h(s, gate, j, s->h));
 }
 
-static inline void mur_lstm_int_step(const mur_sequence *s, const int8_t *x)
+/* a gate's sum with what its peephole lets in of the cell */
+static inline int16_t peep(const mur_sequence *s, uint32_t gate, uint32_t j, int16_t sum)
+{
+    const int32_t seen = s->p[gate * s->layer->hidden + j] * s->c[j];
+
+    return (int16_t)to_i16(sum +
+                           to_i16(mur_scale_q31(seen, s->peepholes->mul, s->peepholes->shift)));
+}
+
+/* peeps: a constant, whether it has peepholes */
+static inline void mur_lstm_int_step(const mur_sequence *s, const int8_t *x, int peeps)
 {
     const mur_recurrent_s8 *layer = s->layer;
     const uint32_t hidden = layer->hidden;
@@ -81,8 +93,15 @@ static inline void mur_lstm_int_step(const mur_sequence *s, const int8_t *x)
 
     for (uint32_t gate = 0; gate < MUR_LSTM; gate++)
         for (uint32_t j = 0; j < hidden; j++) {
-            const int32_t sum = 3 * open_gate(s, gate, j, x);
+            int32_t sum = open_gate(s, gate, j, x);
 
+            if (peeps && gate == OUT) { /* of the new cell */
+                gates[gate * hidden + j] = (int16_t)sum;
+                continue;
+            }
+            if (peeps && gate != CELL)
+                sum = peep(s, gate, j, (int16_t)sum);
+            sum *= 3;
             gates[gate * hidden + j] =
                 (int16_t)(gate == CELL ? mur_tanh_q15(layer->sigmoid, sum)
                                        : mur_sigmoid_q15(layer->sigmoid, sum));
@@ -93,6 +112,9 @@ static inline void mur_lstm_int_step(const mur_sequence *s, const int8_t *x)
             mur_scale_q31(gates[j] * gates[CELL * hidden + j], layer->in_mul, layer->in_shift));
 
         c[j] = (int16_t)mur_clamp(to_i16(kept + added), -layer->clip, layer->clip);
+        if (peeps)
+            gates[OUT * hidden + j] = (int16_t)mur_sigmoid_q15(
+                layer->sigmoid, 3 * peep(s, OUT, j, gates[OUT * hidden + j]));
         s->h[j] = to_byte(layer, gates[OUT * hidden + j] * tanh_of(layer, c[j]));
     }
 }
@@ -128,9 +150,25 @@ static inline void mur_gru_int_step(const mur_sequence *s, const int8_t *x)
     }
 }
 
+static inline void mur_rnn_int_step(const mur_sequence *s, const int8_t *x)
+{
+    const mur_recurrent_s8 *layer = s->layer;
+    const uint32_t hidden = layer->hidden;
+
+    for (uint32_t j = 0; j < hidden; j++)
+        s->gates[j] = open_gate(s, 0, j, x);
+    for (uint32_t j = 0; j < hidden; j++) {
+        const int32_t sum = s->gates[j];
+
+        s->h[j] = to_byte(layer, layer->sigmoid ? mur_tanh_q15(layer->sigmoid, 3 * sum)
+                                 : sum < 0      ? 0
+                                                : sum);
+    }
+}
+
 /* sequence n of the batch in a direction, with the direction's operands in *s */
 static inline void mur_run_sequence(const mur_sequence *s, const mur_recurrent_s8_operands *o,
-                                    uint32_t gates, uint32_t direction, uint32_t n)
+                                    uint32_t gates, int peeps, uint32_t direction, uint32_t n)
 {
     const mur_recurrent_s8 *layer = s->layer;
     const uint32_t hidden = layer->hidden, steps = layer->steps, directions = layer->directions;
@@ -151,37 +189,43 @@ static inline void mur_run_sequence(const mur_sequence *s, const mur_recurrent_s
             memset(o->y + out * hidden, layer->zero, hidden);
         else if (gates == MUR_GRU)
             mur_gru_int_step(s, o->x + row * layer->inputs);
+        else if (gates == MUR_RNN)
+            mur_rnn_int_step(s, o->x + row * layer->inputs);
         else
-            mur_lstm_int_step(s, o->x + row * layer->inputs);
+            mur_lstm_int_step(s, o->x + row * layer->inputs, peeps);
         if (i < length)
             memcpy(o->y + out * hidden, s->h, hidden);
     }
 }
 
+/* peepholes: of an LSTM, or NULL */
 static inline void mur_recurrent_int_run(const mur_recurrent_s8 *layer,
+                                         const mur_peepholes_s8 *peepholes,
                                          const mur_recurrent_s8_operands *operands, uint32_t gates,
                                          void *scratch)
 {
     const uint32_t hidden = layer->hidden, rows = gates * hidden;
     const size_t states = (size_t)layer->directions * layer->batch * hidden;
-    mur_sequence s = { .layer = layer, .gates = scratch };
+    mur_sequence s = { .layer = layer, .peepholes = peepholes, .gates = scratch };
 
-    if (gates == MUR_LSTM)
+    if (gates != MUR_GRU)
         memcpy(operands->last_h, operands->h, states);
-    memcpy(operands->last_c, operands->c, states * sizeof(int16_t));
+    if (gates != MUR_RNN)
+        memcpy(operands->last_c, operands->c, states * sizeof(int16_t));
     for (uint32_t d = 0; d < layer->directions; d++) {
         s.w = operands->w + d * rows * layer->inputs;
         s.r = operands->r + d * rows * hidden;
         s.x_bias = layer->x_bias + d * rows;
         s.h_bias = layer->h_bias + d * rows;
+        if (peepholes)
+            s.p = peepholes->weights + d * 3 * hidden;
         for (uint32_t n = 0; n < layer->batch; n++) {
             const uint32_t state =
                 (layer->batch_first ? n * layer->directions + d : d * layer->batch + n) * hidden;
 
-            s.c = operands->last_c + state;
-            s.h =
-                gates == MUR_LSTM ? operands->last_h + state : (int8_t *)(s.gates + rows) + hidden;
-            mur_run_sequence(&s, operands, gates, d, n);
+            s.c = gates == MUR_RNN ? NULL : operands->last_c + state;
+            s.h = gates != MUR_GRU ? operands->last_h + state : (int8_t *)(s.gates + rows) + hidden;
+            mur_run_sequence(&s, operands, gates, peepholes != NULL, d, n);
         }
     }
 }

@@ -34,6 +34,7 @@ static const struct {
     muc_op op;
     uint8_t needs[MUC_KEY_COUNT]; /* a need */
     muc_product product;
+    muc_gates gates;
 } op_facts[] = {
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     { .op = MUC_OP_##id, MUC_FACTS facts },
@@ -41,6 +42,7 @@ static const struct {
 #define OPTIONAL(key) .needs[MUC_KEY_##key] = TAKEN,
 #define PRODUCT(kind, weights, zero, weights_zero, bias) \
     .product = { MUC_PRODUCT_##kind, weights, zero, weights_zero, bias },
+#define GATES(count, wide) .gates = { count, wide },
 #include "graph/ops.def"
 };
 
@@ -52,6 +54,11 @@ const muc_op_info *muc_op_get(muc_op op)
 const muc_product *muc_op_product(muc_op op)
 {
     return &op_facts[op].product;
+}
+
+const muc_gates *muc_op_gates(muc_op op)
+{
+    return &op_facts[op].gates;
 }
 
 bool muc_op_has_matrix(muc_op op)

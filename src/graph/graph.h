@@ -194,6 +194,12 @@ typedef struct muc_new_node {
     const muc_quantization *const *quantization; /* [output_count], or NULL: none or inherited */
 } muc_new_node;
 
+/* What GATES in ops.def says. */
+typedef struct muc_gates {
+    uint8_t count; /* rows of weights an element of the state */
+    uint8_t wide;  /* the input that in integers is a state of 16 bits; 0: none is */
+} muc_gates;
+
 typedef struct muc_names {
     uint32_t *slots; /* tensor + 1, by hash of its name; 0 is empty */
     size_t capacity;
@@ -217,6 +223,8 @@ typedef struct muc_graph {
 
 const muc_op_info *muc_op_get(muc_op op);
 const muc_product *muc_op_product(muc_op op);
+/* Of a layer that carries a state through a sequence; count 0: it is none. */
+const muc_gates *muc_op_gates(muc_op op);
 /* whether input 1 is a matrix, if it is a constant: of the flag MUC_OP_WEIGHTED, or EMBED */
 bool muc_op_has_matrix(muc_op op);
 /* whether it has the flag MUC_OP_BY_TABLE */

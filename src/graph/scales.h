@@ -135,17 +135,19 @@ typedef struct muc_svdf_scales {
 /* False if weights have zero points or several scales, or a factor is 2^30 or more. */
 bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scales *out);
 
-/* Lstm, as TensorFlow Lite for Microcontrollers computes it, and gru: gates are the sum of two
- * integers in Q3.12, of x and of h, which has y's scale; their functions are in Q0.15, as a gru's
- * state is (mur_recurrent.h). */
+/* Lstm, as TensorFlow Lite for Microcontrollers computes it, gru and rnn: gates are the sum of two
+ * integers in Q3.12, of x and of h, which has y's scale (and of an rnn with relu in units of 2^-7
+ * of that); their functions are in Q0.15, as a gru's state is (mur_recurrent.h). */
 typedef struct muc_recurrent_scales {
     muc_multiplier in[4], again[4];       /* of a gate: sums of x, and of h */
-    muc_multiplier forget, input, output; /* f c and i g to c, o tanh(c) to h; a gru's state to h */
+    muc_multiplier forget, input, output; /* f c and i g to c; o tanh(c), a gru's state, an rnn's
+                                             function to h */
+    muc_multiplier peephole;              /* p c to a gate */
     int32_t cell_shift;                   /* c's scale is 2^(cell_shift - 12) */
     int32_t clip;                         /* of c; INT32_MAX: none */
 } muc_recurrent_scales;
 /* False if c's scale is not a power of two, or out of range, or a gru's state not in Q0.15, or
- * weights have zero points or several scales in a gate, or a factor is 2^30 or more. */
+ * peepholes have several scales or a zero point, or weights have zero points or several scales in a gate, or a factor is 2^30 or more. */
 bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out);
 
 /* The outputs for all 256 values of an int8 or uint8 input of an operator that ops.def gives

@@ -4,6 +4,10 @@
 #include "base/real.h"
 #include "graph/scales.h"
 
+/* gates are in Q3.12, what is open of them in Q0.15; before relu, in parts of h's levels */
+enum { FRACTION = 12, RELU_UNITS = 128 };
+static const double Q15 = 1.0 / 32768;
+
 void muc_scale_sigmoid_table(uint16_t table[256])
 {
     const double most = 65536, step = 1.0 / 24;
@@ -48,7 +52,7 @@ static bool is_power(float scale, int *power)
 
 bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out)
 {
-    enum { FRACTION = 12, MOST_SHIFT = 30 };
+    enum { MOST_SHIFT = 30 };
     const double most = 32767;
     double factor = (double)x * (1 << FRACTION) * 3;
     int power;
@@ -131,42 +135,63 @@ static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t gates
 /* an lstm's cell, c, and what depends on its scale */
 static bool scale_cell(const muc_node *node, const muc_tensor *c, muc_recurrent_scales *out)
 {
-    enum { FRACTION = 12, LEAST = -24 };
-    const double unit = 1.0 / 32768, clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
+    enum { LEAST = -24 };
+    const double clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
     int power;
 
     if (frexpf(muc_scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1)
         return false;
     out->cell_shift = FRACTION + power - 1;
-    out->forget = muc_multiplier_of(unit);
+    out->forget = muc_multiplier_of(Q15);
     out->clip = !(clip > 0) ? INT32_MAX
                 : clip / (double)muc_scale_of(c) >= INT16_MAX
                     ? INT16_MAX
                     : (int32_t)(clip / (double)muc_scale_of(c));
-    return take_factor(unit * unit / (double)muc_scale_of(c), &out->input);
+    return take_factor(Q15 * Q15 / (double)muc_scale_of(c), &out->input);
+}
+
+/* the state of 16 bits, and the peepholes beside it */
+static bool scale_state(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out)
+{
+    const muc_tensor *c = &graph->tensors[node->inputs[muc_op_gates(node->op)->wide]];
+    uint32_t peepholes = muc_node_input(node, 7);
+    const muc_tensor *p = peepholes == MUC_NO_ID ? NULL : &graph->tensors[peepholes];
+
+    if (muc_zero_of(c))
+        return false;
+    if (node->op == MUC_OP_GRU)
+        return (double)muc_scale_of(c) == Q15;
+    if (p && (p->quantization->count != 1 || muc_zero_of(p) ||
+              !take_factor((double)(muc_scale_of(p) * muc_scale_of(c)) * (1 << FRACTION),
+                           &out->peephole)))
+        return false;
+    return scale_cell(node, c, out);
 }
 
 bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out)
 {
-    enum { FRACTION = 12 };
     const muc_tensor *x = &graph->tensors[node->inputs[0]], *w = &graph->tensors[node->inputs[1]];
     const muc_tensor *r = &graph->tensors[node->inputs[2]];
-    const double unit = 1.0 / 32768;
-    bool is_gru = node->op == MUC_OP_GRU;
-    const muc_tensor *h = &graph->tensors[is_gru ? node->outputs[0] : node->inputs[5]];
-    const muc_tensor *c = &graph->tensors[node->inputs[is_gru ? 5 : 6]];
-    uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate, gates = is_gru ? 3 : 4;
+    const muc_tensor *h =
+        &graph->tensors[node->op == MUC_OP_GRU ? node->outputs[0] : node->inputs[5]];
+    const muc_gates *kind = muc_op_gates(node->op);
+    uint32_t hidden = muc_expr_get(graph->pool, r->dims[2])->immediate, gates = kind->count;
+    bool relu = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_TANH) == MUC_WORD_RELU;
+    double unit = relu ? (double)muc_scale_of(h) / RELU_UNITS : 1.0 / (1 << FRACTION);
+    double made = relu ? unit : Q15; /* what h is requantized from */
 
     *out = (muc_recurrent_scales){ .clip = INT32_MAX };
-    if (muc_zero_of(c) || !(is_gru ? (double)muc_scale_of(c) == unit : scale_cell(node, c, out)))
+    if (kind->wide && !scale_state(graph, node, out))
         return false;
+    if (node->op == MUC_OP_LSTM)
+        made *= Q15;
     for (uint32_t gate = 0; gate < gates; gate++) {
         float by[2] = { gate_scale(w, gate, gates, hidden), gate_scale(r, gate, gates, hidden) };
 
         if (by[0] < 0 || by[1] < 0 ||
-            !take_factor((double)(muc_scale_of(x) * by[0]) * (1 << FRACTION), &out->in[gate]) ||
-            !take_factor((double)(muc_scale_of(h) * by[1]) * (1 << FRACTION), &out->again[gate]))
+            !take_factor((double)(muc_scale_of(x) * by[0]) / unit, &out->in[gate]) ||
+            !take_factor((double)(muc_scale_of(h) * by[1]) / unit, &out->again[gate]))
             return false;
     }
-    return take_factor((is_gru ? unit : unit * unit) / (double)muc_scale_of(h), &out->output);
+    return take_factor(made / (double)muc_scale_of(h), &out->output);
 }

@@ -11,10 +11,12 @@ static muc_status expect_narrow(const muc_rule *r, uint32_t i, muc_dtype dtype, 
     return muc_rule_unexpected(r, i, "%s", is_sum ? "i32" : muc_dtype_get(dtype)->name);
 }
 
-/* the state of 16 bits of a quantized layer: the cell, or all that a gru has */
-static uint32_t wide_state(const muc_rule *r)
+enum { STATE = 5, PEEPHOLES = 7 };
+
+/* the type of input i of a quantized layer */
+static muc_dtype narrow_type(const muc_rule *r, uint32_t i)
 {
-    return r->node->op == MUC_OP_LSTM ? 6 : 5;
+    return i == muc_op_gates(r->node->op)->wide || i == PEEPHOLES ? MUC_I16 : MUC_I8;
 }
 
 /* input i, if it is there, has the type of input 0, or the quantized layer's, and these dimensions
@@ -27,7 +29,7 @@ static muc_status expect_dims(const muc_rule *r, uint32_t i, uint32_t rank, cons
     if (!t)
         return MUC_OK;
     if (muc_rule_input(r, 0)->quantization)
-        MUC_TRY(expect_narrow(r, i, i == wide_state(r) ? MUC_I16 : MUC_I8, i == 3));
+        MUC_TRY(expect_narrow(r, i, narrow_type(r, i), i == 3));
     else
         MUC_TRY(muc_rule_expect_type(r, i));
     for (uint32_t d = 0; d < rank && same; d++)
@@ -36,10 +38,23 @@ static muc_status expect_dims(const muc_rule *r, uint32_t i, uint32_t rank, cons
                 : muc_rule_unexpected(r, i, "the layer's directions, gates and hidden elements");
 }
 
-/* gates: of a step; y [steps, directions, batch, hidden], and a state [directions, batch, hidden]
- * for each further output; with batch_first the batch before all */
-static muc_status recur(const muc_rule *r, uint32_t gates)
+/* the quantized layer has states */
+static muc_status expect_states(const muc_rule *r)
 {
+    uint32_t wide = muc_op_gates(r->node->op)->wide;
+
+    MUC_TRY(expect_narrow(r, 0, MUC_I8, false));
+    for (uint32_t i = STATE; i <= (wide > STATE ? wide : STATE); i++)
+        if (!muc_rule_input(r, i))
+            return muc_rule_fail(r, "input %u is absent, expected a state", i);
+    return MUC_OK;
+}
+
+/* y [steps, directions, batch, hidden], and a state [directions, batch, hidden] for each further
+ * output; with batch_first the batch before all */
+muc_status muc_shape_recurrent(const muc_rule *r)
+{
+    const uint32_t gates = muc_op_gates(r->node->op)->count;
     const muc_tensor *x = muc_rule_input(r, 0), *w = muc_rule_input(r, 1);
     const muc_tensor *again = muc_rule_input(r, 2), *lengths = muc_rule_input(r, 4);
     bool first = muc_node_integer_or(r->node, MUC_KEY_BATCH_FIRST, 0) == 1;
@@ -48,6 +63,11 @@ static muc_status recur(const muc_rule *r, uint32_t gates)
     muc_expr directions = muc_rule_dim(r, both ? 2 : 1), batch, hidden, state[3];
     uint32_t size;
 
+    if (r->node->op == MUC_OP_LSTM && muc_node_real_or(r->node, MUC_KEY_CELL_CLIP, 1) <= 0)
+        return muc_rule_fail(r, "cell_clip is %g, expected a bound above 0",
+                             muc_node_real(r->node, MUC_KEY_CELL_CLIP));
+    if (x->quantization)
+        MUC_TRY(expect_states(r));
     if (x->rank != 3 || w->rank != 3 || again->rank != 3)
         return muc_rule_unexpected(r, x->rank != 3 ? 0 : w->rank != 3 ? 1 : 2, "rank 3");
     batch = x->dims[first ? 0 : 1];
@@ -65,13 +85,16 @@ static muc_status recur(const muc_rule *r, uint32_t gates)
     state[0] = first ? batch : directions;
     state[1] = first ? directions : batch;
     state[2] = hidden;
-    MUC_TRY(expect_dims(r, 5, 3, state));
-    MUC_TRY(expect_dims(r, 6, 3, state));
-    MUC_TRY(expect_dims(r, 7, 2, (const muc_expr[]){ directions, muc_rule_dim(r, 3 * size) }));
+    MUC_TRY(expect_dims(r, STATE, 3, state));
+    MUC_TRY(expect_dims(r, STATE + 1, 3, state));
+    MUC_TRY(
+        expect_dims(r, PEEPHOLES, 2, (const muc_expr[]){ directions, muc_rule_dim(r, 3 * size) }));
     for (uint32_t o = 0; o < r->node->output_count; o++) {
         muc_tensor *out = &r->outputs[o];
 
-        out->dtype = x->quantization && o + 4 == wide_state(r) ? MUC_I16 : x->dtype;
+        out->dtype = x->quantization && o > 0 && narrow_type(r, STATE + o - 1) == MUC_I16
+                         ? MUC_I16
+                         : x->dtype;
         out->rank = 0;
         if (o == 0 && !first)
             out->dims[out->rank++] = x->dims[0];
@@ -82,40 +105,6 @@ static muc_status recur(const muc_rule *r, uint32_t gates)
         }
     }
     return MUC_OK;
-}
-
-muc_status muc_shape_rnn(const muc_rule *r)
-{
-    return recur(r, 1);
-}
-
-/* the quantized layer has states, and no peepholes */
-static muc_status expect_states(const muc_rule *r)
-{
-    MUC_TRY(expect_narrow(r, 0, MUC_I8, false));
-    for (uint32_t i = 5; i <= wide_state(r); i++)
-        if (!muc_rule_input(r, i))
-            return muc_rule_fail(r, "input %u is absent, expected a state", i);
-    if (r->node->op == MUC_OP_LSTM && muc_rule_input(r, 7))
-        return muc_rule_fail(r, "peepholes, expected none of integers");
-    return MUC_OK;
-}
-
-muc_status muc_shape_gru(const muc_rule *r)
-{
-    if (muc_rule_input(r, 0)->quantization)
-        MUC_TRY(expect_states(r));
-    return recur(r, 3);
-}
-
-muc_status muc_shape_lstm(const muc_rule *r)
-{
-    if (muc_node_real_or(r->node, MUC_KEY_CELL_CLIP, 1) <= 0)
-        return muc_rule_fail(r, "cell_clip is %g, expected a bound above 0",
-                             muc_node_real(r->node, MUC_KEY_CELL_CLIP));
-    if (muc_rule_input(r, 0)->quantization)
-        MUC_TRY(expect_states(r));
-    return recur(r, 4);
 }
 
 static muc_status expect_state(const muc_rule *r, uint32_t i)

@@ -6,5 +6,5 @@
 void mur_dsp_gru_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                         void *scratch)
 {
-    mur_recurrent_int_run(layer, operands, MUR_GRU, scratch);
+    mur_recurrent_int_run(layer, NULL, operands, MUR_GRU, scratch);
 }

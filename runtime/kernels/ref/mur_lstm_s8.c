@@ -6,5 +6,5 @@
 void mur_lstm_s8_run(const mur_recurrent_s8 *layer, const mur_recurrent_s8_operands *operands,
                      void *scratch)
 {
-    mur_recurrent_int_run(layer, operands, MUR_LSTM, scratch);
+    mur_recurrent_int_run(layer, NULL, operands, MUR_LSTM, scratch);
 }

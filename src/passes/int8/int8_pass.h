@@ -132,7 +132,7 @@ muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out);
 /* The new tensors of an old one, conversions added where they are missing. */
 muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out);
 muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out);
-/* Lstm or gru; its form becomes FLOAT, and nothing is added, if integers do not hold its factors.
+/* Lstm, gru or rnn; its form becomes FLOAT, and nothing is added, if integers do not hold its factors.
  */
 muc_status muc_int8_emit_recurrent(pass *p, const muc_node *node);
 /* Whether it is one with constant weights and states that integers hold. */

@@ -1,4 +1,5 @@
-/* int8_recurrent.c - lstm and gru of integers: weights of a scale a gate, states of 16 bits. */
+/* int8_recurrent.c - lstm, gru and rnn of integers: weights of a scale a gate, states of 16 bits.
+ */
 #include <stdlib.h>
 
 #include "passes/int8/int8_pass.h"
@@ -30,15 +31,15 @@ bool muc_int8_takes_recurrent(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
     bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    uint32_t bias = muc_node_input(node, 3), batch;
+    uint32_t bias = muc_node_input(node, 3), peepholes = muc_node_input(node, PEEPHOLES), batch;
 
     return is_real(p, node->inputs[0]) && !is_constant(p, node->inputs[0]) &&
            is_constant(p, node->inputs[1]) && is_constant(p, node->inputs[2]) &&
            (bias == MUC_NO_ID || is_constant(p, bias)) &&
            has_state(p, muc_node_input(node, STATE)) && has_state(p, muc_node_input(node, CELL)) &&
-           muc_node_input(node, PEEPHOLES) == MUC_NO_ID &&
+           (peepholes == MUC_NO_ID || is_constant(p, peepholes)) &&
            muc_rewrite_dim(&p->r.old, x, first ? 0 : 1, &batch) &&
-           (node->op == MUC_OP_LSTM || reach_of(p, muc_node_input(node, STATE)) <= 1);
+           (node->op != MUC_OP_GRU || reach_of(p, muc_node_input(node, STATE)) <= 1);
 }
 
 /* ---- weights ---- */
@@ -77,7 +78,7 @@ static muc_status prepare_matrix(pass *p, const muc_node *node, uint32_t input, 
                                  matrix *m)
 {
     const muc_tensor *w = old(p, node->inputs[input]);
-    uint32_t gates = node->op == MUC_OP_GRU ? 3 : 4;
+    uint32_t gates = muc_op_gates(node->op)->count;
 
     *m = (matrix){ .id = node->inputs[input], .elements = elements_of(p, node->inputs[input]) };
     (void)muc_rewrite_dim(&p->r.old, w, 1, &m->rows);
@@ -130,6 +131,19 @@ static float cell_scale(const pass *p, const muc_node *node)
     while (scale < 1 && scale * INT16_MAX < most)
         scale *= 2;
     return scale;
+}
+
+/* peepholes of 16 bits and one scale */
+static muc_status add_peepholes(pass *p, uint32_t id, uint32_t *out)
+{
+    float scale = muc_int8_reach(p, id, 0, elements_of(p, id)) / INT16_MAX;
+    int32_t zero = 0;
+
+    if (!isfinite(scale))
+        return muc_fail(p->r.ctx, MUC_MALFORMED, old(p, id)->name, MUC_NO_OFFSET, "not finite");
+    scale = scale > 1e-30f ? scale : 1;
+    return muc_int8_constant(p, id, MUC_I16, &(muc_quantization){ 1, 0, &scale, &zero }, 1, "int16",
+                             out);
 }
 
 /* what a state begins with: a constant, or zeros, or a tensor's integers */
@@ -197,15 +211,15 @@ static muc_status give_wide(pass *p, uint32_t tensor, uint32_t wide)
 static muc_status add_layer(pass *p, const muc_node *node, const uint32_t *inputs,
                             const muc_quantization *state)
 {
-    bool is_gru = node->op == MUC_OP_GRU;
+    bool is_gru = node->op == MUC_OP_GRU, peeps = muc_node_input(node, PEEPHOLES) != MUC_NO_ID;
     muc_quantization q = muc_int8_quantization_of(p, node->outputs[0]);
     const muc_quantization *quantization[] = { &q, is_gru ? state : &q, state };
     static const char *const suffixes[] = { "", "h", "c" };
-    uint32_t outputs[3], count = is_gru ? 2 : 3;
+    uint32_t outputs[3], count = muc_op_get(node->op)->most_outputs;
     const char *names[3];
     muc_new_node added = { .op = node->op,
                            .inputs = inputs,
-                           .input_count = is_gru ? STATE + 1 : CELL + 1,
+                           .input_count = peeps ? PEEPHOLES + 1 : STATE + count - 1,
                            .attribute_count = node->attribute_count,
                            .attributes = node->attributes,
                            .output_count = count,
@@ -246,7 +260,7 @@ static muc_status emit(pass *p, const muc_node *node, muc_arena *arena)
     float unit = is_gru ? gru_unit : cell_scale(p, node);
     int32_t zero = 0;
     muc_quantization state = { 1, 0, &unit, &zero };
-    uint32_t inputs[CELL + 1], bias = muc_node_input(node, 3);
+    uint32_t inputs[PEEPHOLES + 1], bias = muc_node_input(node, 3);
     matrix m[2];
 
     for (uint32_t i = 0; i < 2; i++)
@@ -264,8 +278,10 @@ static muc_status emit(pass *p, const muc_node *node, muc_arena *arena)
     MUC_TRY(muc_rewrite_tensor(&p->r, muc_node_input(node, 4), &inputs[4]));
     MUC_TRY(need_state(p, node, muc_node_input(node, STATE), is_gru ? MUC_I16 : MUC_I8,
                        is_gru ? &state : &h, &inputs[STATE]));
-    if (!is_gru)
+    if (node->op == MUC_OP_LSTM)
         MUC_TRY(need_state(p, node, muc_node_input(node, CELL), MUC_I16, &state, &inputs[CELL]));
+    if (muc_node_input(node, PEEPHOLES) != MUC_NO_ID)
+        MUC_TRY(add_peepholes(p, node->inputs[PEEPHOLES], &inputs[PEEPHOLES]));
     return add_layer(p, node, inputs, &state);
 }
 

@@ -209,7 +209,7 @@ static void share_states(pass *p, const muc_node *node)
 
     if (node->output_count > 1)
         share(p, node->outputs[1], node->outputs[0]);
-    if (node->op == MUC_OP_LSTM && h != MUC_NO_ID && !is_constant(p, h))
+    if (node->op != MUC_OP_GRU && h != MUC_NO_ID && !is_constant(p, h))
         share(p, h, node->outputs[0]);
 }
 

@@ -79,10 +79,10 @@ muc_status muc_kernel_q_svdf(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* ---- lstm and gru ---- */
+/* ---- lstm, gru and rnn ---- */
 
 enum { IN, OUT, FORGET, CELL, LSTM_GATES };
-enum { UPDATE, RESET, NEW, GRU_GATES };
+enum { UPDATE, RESET, NEW };
 
 /* One direction of one sequence at work. */
 typedef struct cell {
@@ -143,14 +143,30 @@ static int32_t widen(int32_t c, int32_t shift)
     return shift < 0 ? (3 * c + (1 << (-shift - 1))) >> -shift : 3 * c * (1 << shift);
 }
 
+/* a gate's sum with what its peephole, of those of i, o and f, lets in of the cell, if it has one
+ */
+static int32_t peep(const cell *s, size_t gate, size_t j, int32_t sum)
+{
+    const muc_ref_value *p = muc_ref_input_of(s->call, 7);
+    int32_t seen;
+
+    if (!p || gate == CELL)
+        return sum;
+    seen = muc_q_get(p, (3 * s->direction + gate) * s->hidden + j) * s->c[j];
+    return to_i16(sum + to_i16(muc_multiply(seen, s->scales.peephole)));
+}
+
 static void step_lstm(const cell *s, size_t x)
 {
     for (size_t gate = 0; gate < LSTM_GATES; gate++)
         for (size_t j = 0; j < s->hidden; j++) {
             int32_t sum = sum_gate(s, gate, j, x);
 
-            s->gates[gate][j] = gate == CELL ? muc_scale_tanh(s->table, 3 * sum)
-                                             : muc_scale_sigmoid(s->table, 3 * sum);
+            if (gate != OUT)
+                sum = 3 * peep(s, gate, j, sum);
+            s->gates[gate][j] = gate == OUT    ? sum
+                                : gate == CELL ? muc_scale_tanh(s->table, sum)
+                                               : muc_scale_sigmoid(s->table, sum);
         }
     for (size_t j = 0; j < s->hidden; j++) {
         int32_t kept = to_i16(muc_multiply(s->gates[FORGET][j] * s->c[j], s->scales.forget));
@@ -159,7 +175,7 @@ static void step_lstm(const cell *s, size_t x)
 
         s->c[j] =
             s->scales.clip == INT32_MAX ? c : muc_q_clamp(c, 0, -s->scales.clip, s->scales.clip);
-        s->h[j] = to_byte(s, s->gates[OUT][j] *
+        s->h[j] = to_byte(s, muc_scale_sigmoid(s->table, 3 * peep(s, OUT, j, s->gates[OUT][j])) *
                                  muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift)));
     }
 }
@@ -191,6 +207,28 @@ static void step_gru(const cell *s, size_t x)
     }
 }
 
+static void step_rnn(const cell *s, size_t x)
+{
+    bool relu = muc_node_word_or(s->call->node, MUC_KEY_MODE, MUC_WORD_TANH) == MUC_WORD_RELU;
+
+    for (size_t j = 0; j < s->hidden; j++)
+        s->gates[0][j] = sum_gate(s, 0, j, x);
+    for (size_t j = 0; j < s->hidden; j++)
+        s->h[j] = to_byte(s, !relu                ? muc_scale_tanh(s->table, 3 * s->gates[0][j])
+                             : s->gates[0][j] < 0 ? 0
+                                                  : s->gates[0][j]);
+}
+
+static void step(const cell *s, size_t x)
+{
+    if (s->call->node->op == MUC_OP_LSTM)
+        step_lstm(s, x);
+    else if (s->call->node->op == MUC_OP_GRU)
+        step_gru(s, x);
+    else
+        step_rnn(s, x);
+}
+
 /* a state's row into an output that is there; NULL: what stands for 0 */
 static void put(const cell *s, uint32_t output, size_t row, const int32_t *from)
 {
@@ -204,8 +242,8 @@ muc_status muc_check_q_recurrent(const muc_ref_call *call)
 
     if (!muc_scale_recurrent(call->graph, call->node, &scales))
         return muc_ref_fail(call,
-                            "a scale of c that is not a power of two from 2^-24 to 1, weights "
-                            "with zero points, or scales too far apart");
+                            "a scale of c that is not a power of two from 2^-24 to 1, weights or "
+                            "peepholes with zero points, or scales too far apart");
     return MUC_OK;
 }
 
@@ -213,7 +251,8 @@ muc_status muc_check_q_recurrent(const muc_ref_call *call)
 static void run_sequence(const cell *s, size_t n, size_t batch, size_t directions, bool backwards)
 {
     bool first = muc_node_integer_or(s->call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    bool is_lstm = s->call->node->op == MUC_OP_LSTM;
+    bool is_gru = s->call->node->op == MUC_OP_GRU; /* whose one state has 16 bits */
+    uint32_t wide = muc_op_gates(s->call->node->op)->wide;
     const muc_ref_value *lengths = muc_ref_input_of(s->call, 4), *x = s->call->inputs[0];
     size_t steps = x->dims[first ? 1 : 0], length = steps;
     size_t state = first ? n * directions + s->direction : s->direction * batch + n;
@@ -221,24 +260,22 @@ static void run_sequence(const cell *s, size_t n, size_t batch, size_t direction
     if (lengths)
         length = (size_t)muc_ref_integer(lengths, n);
     for (size_t j = 0; j < s->hidden; j++) {
-        s->c[j] = muc_q_get(s->call->inputs[is_lstm ? 6 : 5], state * s->hidden + j);
+        s->c[j] = wide ? muc_q_get(s->call->inputs[wide], state * s->hidden + j) : 0;
         s->h[j] =
-            is_lstm ? muc_q_get(s->call->inputs[5], state * s->hidden + j) : to_byte(s, s->c[j]);
+            is_gru ? to_byte(s, s->c[j]) : muc_q_get(s->call->inputs[5], state * s->hidden + j);
     }
     for (size_t i = 0; i < steps; i++) {
         size_t t = i < length && backwards ? length - 1 - i : i;
         size_t row = (first ? n * steps + t : t * batch + n) * s->inputs;
 
-        if (i < length && is_lstm)
-            step_lstm(s, row);
-        else if (i < length)
-            step_gru(s, row);
+        if (i < length)
+            step(s, row);
         put(s, 0,
             first ? (n * steps + t) * directions + s->direction
                   : (t * directions + s->direction) * batch + n,
             i < length ? s->h : NULL);
     }
-    put(s, 1, state, is_lstm ? s->h : s->c);
+    put(s, 1, state, is_gru ? s->c : s->h);
     put(s, 2, state, s->c);
 }
 
@@ -252,7 +289,7 @@ muc_status muc_kernel_q_recurrent(const muc_ref_call *call)
     cell s = { .call = call,
                .hidden = call->inputs[2]->dims[2],
                .inputs = call->inputs[0]->dims[2],
-               .gate_count = node->op == MUC_OP_LSTM ? LSTM_GATES : GRU_GATES,
+               .gate_count = muc_op_gates(node->op)->count,
                .zero_x = muc_zero_of(call->input_tensors[0]),
                .zero_h = muc_zero_of(muc_q_out(call)) };
     void *room;

@@ -1,4 +1,4 @@
-/* recurrent_int.c - layers with states: SVDF, and LSTM and GRU of integers. */
+/* recurrent_int.c - layers with states: SVDF, and LSTM, GRU and RNN of integers. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,6 +7,8 @@
 #include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/runtime_files.h"
+
+enum { PEEPHOLES = 7 };
 
 static int8_t byte_of(const muc_tensor *tensor, uint64_t i)
 {
@@ -116,7 +118,7 @@ muc_status muc_mcu_write_svdf(muc_mcu_lowering *l, const muc_node *node)
         l, 0, (uint64_t)layer.batch * layer.units * layer.rank * (layer.inputs + layer.memory));
 }
 
-/* ---- lstm and gru ---- */
+/* ---- lstm, gru and rnn ---- */
 
 /* the fields that floats have, too */
 static mur_recurrent_s8 layer_of(const muc_mcu_lowering *l, const muc_node *node)
@@ -143,6 +145,11 @@ bool muc_mcu_takes_recurrent_s8(const muc_mcu_lowering *l, const muc_node *node)
            muc_scale_recurrent(l->graph, node, &scales);
 }
 
+static bool has_table(const muc_node *node)
+{
+    return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_TANH) != MUC_WORD_RELU;
+}
+
 static void print_gates(muc_text *text, const char *mul, const char *shift,
                         const muc_multiplier *factors, int gates)
 {
@@ -155,9 +162,9 @@ static void print_gates(muc_text *text, const char *mul, const char *shift,
     muc_text_add(text, " },");
 }
 
-static void print_layer(muc_mcu_lowering *l, const muc_node *node, const mur_recurrent_s8 *layer,
-                        int gates)
+static void print_layer(muc_mcu_lowering *l, const muc_node *node, const mur_recurrent_s8 *layer)
 {
+    const int gates = muc_op_gates(node->op)->count;
     muc_text *text = &l->text;
     muc_recurrent_scales scales;
 
@@ -180,8 +187,8 @@ static void print_layer(muc_mcu_lowering *l, const muc_node *node, const mur_rec
     muc_mcu_print_field(text, "cell_shift", scales.cell_shift);
     muc_mcu_print_field(text, "clip", scales.clip == INT32_MAX ? INT16_MAX + 1 : scales.clip);
     muc_mcu_print_field(text, "zero", muc_zero_of(muc_mcu_output(l, node, 0)));
-    muc_text_add(text, "\n    .x_bias = x_bias,\n    .h_bias = h_bias,"
-                       "\n    .sigmoid = sigmoid,\n    };\n");
+    muc_text_add(text, "\n    .x_bias = x_bias,\n    .h_bias = h_bias,%s\n    };\n",
+                 has_table(node) ? "\n    .sigmoid = sigmoid," : "");
 }
 
 /* the biases of a matrix, `after` rows behind the others in each direction's */
@@ -200,25 +207,45 @@ static muc_status print_biases(muc_mcu_lowering *l, const muc_node *node, uint32
     return MUC_OK;
 }
 
+/* the call, with the peepholes that the function reads */
+static void print_call(muc_mcu_lowering *l, const muc_node *node, const char *function)
+{
+    muc_recurrent_scales scales;
+
+    if (!muc_mcu_input(l, node, PEEPHOLES)) {
+        muc_text_add(&l->text, "    %s(&layer, &operands, scratch);\n", function);
+        return;
+    }
+    (void)muc_scale_recurrent(l->graph, node, &scales);
+    muc_text_add(&l->text,
+                 "    const mur_peepholes_s8 peepholes = { %s, %" PRId32 ", %" PRId32 " };\n\n"
+                 "    %s(&layer, &peepholes, &operands, scratch);\n",
+                 muc_mcu_input_name(PEEPHOLES), scales.peephole.mantissa, scales.peephole.shift,
+                 function);
+}
+
 muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const bool is_gru = node->op == MUC_OP_GRU;
     const mur_recurrent_s8 layer = layer_of(l, node);
-    const uint64_t rows = (uint64_t)(is_gru ? MUR_GRU : MUR_LSTM) * layer.hidden;
-    char function[32];
+    const uint64_t rows = (uint64_t)muc_op_gates(node->op)->count * layer.hidden;
+    char function[40];
 
-    snprintf(function, sizeof(function), "mur_%s%s_s8_run", isa_of(l), is_gru ? "gru" : "lstm");
+    snprintf(function, sizeof(function), "mur_%s%s%s_s8_run", isa_of(l), muc_op_get(node->op)->name,
+             muc_mcu_input(l, node, PEEPHOLES) ? "_peephole" : "");
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     l->program->uses_recurrent = true;
     MUC_TRY(muc_mcu_begin_function(l, node));
     MUC_TRY(print_biases(l, node, 1, &layer, rows, muc_zero_of(muc_mcu_input(l, node, 0))));
     MUC_TRY(print_biases(l, node, 2, &layer, rows, muc_zero_of(muc_mcu_output(l, node, 0))));
-    muc_mcu_print_sigmoid_table(l);
-    print_layer(l, node, &layer, is_gru ? MUR_GRU : MUR_LSTM);
+    if (has_table(node))
+        muc_mcu_print_sigmoid_table(l);
+    print_layer(l, node, &layer);
     muc_mcu_print_recurrent_operands(l, node, "mur_recurrent_s8_operands");
-    muc_text_add(&l->text, "    %s(&layer, &operands, scratch);\n", function);
-    return muc_mcu_end_function(
-        l, is_gru ? mur_gru_s8_scratch_bytes(&layer) : mur_lstm_s8_scratch_bytes(&layer),
-        (uint64_t)layer.steps * layer.batch * layer.directions * rows *
-            (layer.inputs + layer.hidden));
+    print_call(l, node, function);
+    return muc_mcu_end_function(l,
+                                node->op == MUC_OP_GRU    ? mur_gru_s8_scratch_bytes(&layer)
+                                : node->op == MUC_OP_LSTM ? mur_lstm_s8_scratch_bytes(&layer)
+                                                          : mur_rnn_s8_scratch_bytes(&layer),
+                                (uint64_t)layer.steps * layer.batch * layer.directions * rows *
+                                    (layer.inputs + layer.hidden));
 }

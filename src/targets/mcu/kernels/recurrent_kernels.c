@@ -33,18 +33,19 @@ mur_recurrent_f32 muc_mcu_recurrent_layer(const muc_mcu_lowering *l, const muc_n
     };
 }
 
-/* biases of integers are in the layer */
+/* biases of integers are in the layer, peepholes beside it */
 void muc_mcu_print_recurrent_operands(muc_mcu_lowering *l, const muc_node *node, const char *type)
 {
     static const char *const inputs[] = { "x", "w", "r", "bias", "lengths", "h", "c", "peephole" };
     static const char *const outputs[] = { "y", "last_h", "last_c" };
     /* a gru's state of 16 bits is called as an lstm's */
     const uint32_t by = node->op == MUC_OP_GRU && muc_mcu_input(l, node, 0)->quantization;
+    const bool integers = muc_mcu_input(l, node, 0)->quantization != NULL;
     muc_text *text = &l->text;
 
     muc_text_add(text, "    const %s operands = {\n", type);
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (muc_mcu_input(l, node, i) && !(i == 3 && muc_mcu_input(l, node, 0)->quantization))
+        if (muc_mcu_input(l, node, i) && !((i == 3 || i == 7) && integers))
             muc_text_add(text, "        .%s = %s,\n", inputs[i + (i == 5) * by],
                          muc_mcu_input_name(i));
     for (uint32_t i = 0; i < node->output_count; i++)

@@ -1,0 +1,10 @@
+/* mur_lstm_peephole_s8.c - the LSTM of integers with peepholes in plain C: see mur_recurrent.h. */
+#include "mur_dot.h"
+#define dot mur_dot_s8
+#include "mur_recurrent_int.h"
+
+void mur_lstm_peephole_s8_run(const mur_recurrent_s8 *layer, const mur_peepholes_s8 *peepholes,
+                              const mur_recurrent_s8_operands *operands, void *scratch)
+{
+    mur_recurrent_int_run(layer, peepholes, operands, MUR_LSTM, scratch);
+}
