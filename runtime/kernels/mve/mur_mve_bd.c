@@ -1,50 +1,163 @@
-/* mur_mve_bd.c - BlockDialect matrices in vectors of 16 bytes: levels are gathered from the 16 of a
- * block's dialect, first those of even columns and then those of odd ones.
+/* mur_mve_bd.c - BlockDialect matrices in vectors of 16 bytes: a table has the two levels of every
+ * byte, for each dialect, so that eight bytes of codes gather sixteen levels. Two rows at once
+ * share what is loaded of the vector.
  */
 #include "mur_bd_arith.h"
 #include "mur_decoder.h"
-#include "mur_mve.h"
+#include "mur_mve_halves.h"
 
 #include <string.h>
 
-/* the products of a whole block */
-static inline int32_t block(const uint8_t *codes, const int8_t *levels, const int8_t *x)
-{
-#if MUR_HAVE_MVE
-    int8x16x2_t two = vld2q_s8(x);
-    uint8x16_t pairs = vldrbq_u8(codes);
-    int32_t sum =
-        vmladavq_s8(vldrbq_gather_offset_s8(levels, vandq_u8(pairs, vdupq_n_u8(15))), two.val[0]);
+#define MUR_BD_PAIR(a, b) ((uint16_t)(uint8_t)(a) | (uint16_t)((uint8_t)(b) << 8))
 
-    return vmladavaq_s8(sum, vldrbq_gather_offset_s8(levels, vshrq_n_u8(pairs, 4)), two.val[1]);
+static const uint16_t pairs[MUR_BD_DIALECTS][256] = {
+#include "mur_bd_pairs.h"
+};
+
+enum { SOME = 32 }; /* rows that end at once */
+
+/* Rows of a matrix, two by two, times a vector. The assembly knows the offsets. */
+typedef struct bd_pairs {
+    const uint8_t *w; /* the first row */
+    uint32_t row_bytes;
+    const int8_t *x;
+    uint32_t blocks, rest; /* whole ones, and columns after them */
+    const int8_t *last;    /* [MUR_BD_ELEMS] these columns, filled up with zeros */
+    int32_t *sums, *end;   /* of the rows, a whole number of pairs */
+    const uint16_t (*pairs)[256];
+} bd_pairs;
+
+#if MUR_HAVE_MVE
+
+/* 32 columns of two rows, at r0 and r1, times x, at r2; r9: the table, r3, r5: the rows' sums. r4,
+ * r6: where a row's levels are, then the sum of its block */
+#define BLOCK \
+    "ldrb       r7, [r0], #1\n\t" \
+    "ldrb       r8, [r1], #1\n\t" \
+    "vldrb.u16  q2, [r0], #8\n\t" \
+    "lsrs       r4, r7, #4\n\t" \
+    "vldrb.u16  q3, [r1], #8\n\t" \
+    "add        r4, r9, r4, lsl #9\n\t" \
+    "lsr        r6, r8, #4\n\t" \
+    "vldrh.u16  q6, [r4, q2, uxtw #1]\n\t" \
+    "add        r6, r9, r6, lsl #9\n\t" \
+    "vldrb.u16  q4, [r0], #8\n\t" \
+    "vldrh.u16  q7, [r6, q3, uxtw #1]\n\t" \
+    "vldrb.u16  q5, [r1], #8\n\t" \
+    "vldrh.u16  q2, [r4, q4, uxtw #1]\n\t" \
+    "and        r7, r7, #15\n\t" \
+    "vldrh.u16  q3, [r6, q5, uxtw #1]\n\t" \
+    "and        r8, r8, #15\n\t" \
+    "vldrb.8    q0, [r2], #16\n\t" \
+    "vmladav.s8 r4, q6, q0\n\t" \
+    "vldrb.8    q1, [r2], #16\n\t" \
+    "vmladav.s8 r6, q7, q0\n\t" \
+    "vmladava.s8 r4, q2, q1\n\t" \
+    "vmladava.s8 r6, q3, q1\n\t" \
+    "mla        r3, r4, r7, r3\n\t" \
+    "mla        r5, r6, r8, r5\n\t"
+
+/* A function of its own, for all registers. */
+__attribute__((naked, noinline)) static void sum_pairs(const bd_pairs *g __attribute__((unused)))
+{
+    __asm__ volatile("push       {r4-r11, lr}\n\t"
+                     "vpush      {d8-d15}\n\t"
+                     "mov        r10, r0\n\t"
+                     "ldr        r9, [r10, #32]\n\t"
+                     "ldr        r12, [r10]\n\t"
+                     "ldr        r11, [r10, #24]\n"
+                     "1:\n\t"
+                     "ldr        r1, [r10, #4]\n\t"
+                     "ldrd       r2, r7, [r10, #8]\n\t"
+                     "mov        r0, r12\n\t"
+                     "add        r1, r12, r1\n\t"
+                     "movs       r3, #0\n\t"
+                     "rsb        r12, r12, r1, lsl #1\n\t"
+                     "movs       r5, #0\n\t"
+                     "wls        lr, r7, 3f\n"
+                     "2:\n\t" BLOCK "le         lr, 2b\n"
+                     "3:\n\t"
+                     "ldrd       r7, r2, [r10, #16]\n\t"
+                     "cmp        r7, #0\n\t"
+                     "beq        4f\n\t" BLOCK "4:\n\t"
+                     "ldr        r7, [r10, #28]\n\t"
+                     "strd       r3, r5, [r11], #8\n\t"
+                     "cmp        r11, r7\n\t"
+                     "bne        1b\n\t"
+                     "vpop       {d8-d15}\n\t"
+                     "pop        {r4-r11, pc}\n\t");
+}
+
 #else
+
+static int32_t sum_block(const uint8_t *block, const uint16_t *levels, const int8_t *x,
+                         uint32_t count)
+{
     int32_t sum = 0;
 
-    for (uint32_t i = 0; i < MUR_BD_ELEMS; i += 2, codes++)
-        sum += levels[*codes & 15] * x[i] + levels[*codes >> 4] * x[i + 1];
-    return sum;
+    for (uint32_t i = 0; i < count; i++)
+        sum += (int8_t)(levels[block[1 + i / 2]] >> i % 2 * 8) * x[i];
+    return sum * (*block & MUR_BD_FACTOR);
+}
+
+static void sum_pairs(const bd_pairs *g)
+{
+    const uint8_t *block, *row = g->w;
+
+    for (int32_t *sum = g->sums; sum < g->end; sum++, row += g->row_bytes) {
+        const int8_t *x = g->x;
+
+        *sum = 0;
+        for (block = row; x < g->x + g->blocks * MUR_BD_ELEMS; x += MUR_BD_ELEMS) {
+            *sum += sum_block(block, g->pairs[*block >> 4], x, MUR_BD_ELEMS);
+            block += MUR_BD_BYTES;
+        }
+        if (g->rest != 0)
+            *sum += sum_block(block, g->pairs[*block >> 4], g->last, g->rest);
+    }
+}
+
 #endif
+
+/* out[i] = (float)sums[i] * (scale * scales[i]) of some rows */
+static void finish(const int32_t sums[SOME], uint32_t count, float scale, const uint16_t *scales,
+                   float *out)
+{
+    uint32_t n = 0;
+
+#if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
+    while (n + 4 <= count && mur_mve_scale_halves(vldrwq_s32(sums + n), scale, scales + n, out + n))
+        n += 4;
+#endif
+    for (; n < count; n++)
+        out[n] = (float)sums[n] * (scale * mur_half(scales[n]));
 }
 
 static void multiply(const mur_matrix_low *matrix, const int8_t *x, float scale, float *out)
 {
-    uint32_t k = matrix->k, headers = mur_bd_headers(k), whole = k / MUR_BD_ELEMS;
-    const uint16_t *row_scales = matrix->packed;
-    const uint8_t *w = mur_bd_row(matrix, 0);
-    int8_t last[MUR_BD_ELEMS] = { 0 }; /* of x, filled up with zeros */
+    uint32_t k = matrix->k, rest = k % MUR_BD_ELEMS;
+    int8_t last[MUR_BD_ELEMS] = { 0 };
+    int32_t sums[SOME];
 
-    memcpy(last, x + whole * MUR_BD_ELEMS, k % MUR_BD_ELEMS);
-    for (uint32_t n = 0; n < matrix->n; n++, w += mur_bd_row_bytes(k)) {
-        const uint8_t *codes = w + headers;
-        const int8_t *from = x;
-        int32_t sum = 0;
-        float y;
+    memcpy(last, x + k - rest, rest);
+    for (uint32_t n = 0, count; n < matrix->n; n += count) {
+        uint32_t left = matrix->n - n;
+        bd_pairs g = { mur_bd_row(matrix, n),
+                       mur_bd_row_bytes(k),
+                       x,
+                       k / MUR_BD_ELEMS,
+                       rest,
+                       last,
+                       sums,
+                       sums,
+                       pairs };
 
-        for (uint32_t b = 0; b < headers; b++, codes += MUR_BD_ELEMS / 2, from += MUR_BD_ELEMS)
-            sum += block(codes, mur_bd_levels[w[b] >> 4], b < whole ? from : last) *
-                   (1 << (w[b] & 15));
-        y = (float)sum * (scale * mur_half(row_scales[n]));
-        out[n] = matrix->bias ? y + matrix->bias[n] : y;
+        count = left < SOME ? left - left % 2 : SOME;
+        if (count == 0) /* the last row twice */
+            g.row_bytes = 0, count = 1;
+        g.end += count + count % 2;
+        sum_pairs(&g);
+        finish(sums, count, scale, (const uint16_t *)matrix->packed + n, out + n);
     }
 }
 
@@ -53,6 +166,9 @@ void mur_mve_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *
 {
     const int8_t *x = vectors;
 
-    for (; rows != 0; rows--, x += MUR_REF_VECTOR_BYTES(matrix->k), out += matrix->n)
+    for (; rows != 0; rows--, x += MUR_REF_VECTOR_BYTES(matrix->k), out += matrix->n) {
         multiply(matrix, x, *scales++, out);
+        for (uint32_t i = 0; matrix->bias && i < matrix->n; i++)
+            out[i] += matrix->bias[i];
+    }
 }

@@ -9,13 +9,10 @@
 #include "mur_low.h"
 #include "mur_low_arith.h"
 #include "mur_mve.h"
+#include "mur_mve_halves.h"
 #include "mur_mve_low.h"
 
 enum { FOUR = 4 }; /* rows that are multiplied at once */
-
-/* scales of rows (16-bit floats) and of vectors that are not smaller have a normal product */
-#define LEAST_ROW 0x400u
-#define LEAST_VECTOR 0x1p-90f
 
 #if MUR_HAVE_MVE
 
@@ -139,8 +136,7 @@ static inline void unmask(uint32_t bits, const int32_t s[FOUR], int32_t total, i
 
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
 
-/* The same, and out[i] = (float)sums[i] * (scale * scales[i]) where no number is one that vectors
- * flush to zero; if there may be one, 0 and nothing is written. */
+/* the same, and mur_mve_scale_halves */
 static inline int finish_four(uint32_t bits, const int32_t s[FOUR], int32_t total, float scale,
                               const uint16_t *scales, float *out)
 {
@@ -148,18 +144,12 @@ static inline int finish_four(uint32_t bits, const int32_t s[FOUR], int32_t tota
     static const int32_t shifts[2][FOUR] = { { 1, -1, -3, -5 }, { 1, -3, 1, -3 } };
     static const int32_t times[2][FOUR] = { { -3, -3, -3, 1 }, { -15, 1, -15, 1 } };
     int32x4_t sums = vldrwq_s32(s), before = vldrwq_s32(s - 1);
-    uint32x4_t halves = vldrhq_u32(scales);
-    float32x4_t factors;
 
-    if (scale < LEAST_VECTOR || vminvq_u32(LEAST_ROW, halves) < LEAST_ROW)
-        return 0;
-    factors = vreinterpretq_f32_u32(vaddq_n_u32(vshlq_n_u32(halves, 13), 112u << 23));
     /* what is not before row 0, and row 2 of 4 bits, is left out */
     sums = vsubq_s32(sums, vandq_s32(before, vldrwq_s32(masks[bits == 4])));
     sums = vshlq_s32(sums, vldrwq_s32(shifts[bits == 4]));
     sums = vmlaq_n_s32(sums, vldrwq_s32(times[bits == 4]), total);
-    vstrwq_f32(out, vmulq_f32(vcvtq_f32_s32(sums), vmulq_n_f32(factors, scale)));
-    return 1;
+    return mur_mve_scale_halves(sums, scale, scales, out);
 }
 
 #else

@@ -10,20 +10,24 @@ const int8_t mur_bd_levels[MUR_BD_DIALECTS][16] = {
 #undef MUR_DIALECT
 };
 
-static int32_t dot(const uint8_t *codes, const int8_t *levels, const int8_t *x, uint32_t count)
+static int32_t dot(const uint8_t *block, const int8_t *x, uint32_t count)
 {
+    const int8_t *levels = mur_bd_levels[*block >> 4];
+    const uint8_t *codes = block + 1;
     int32_t sum = 0;
 
     for (; count >= 2; count -= 2, codes++, x += 2)
         sum += levels[*codes & 15] * x[0] + levels[*codes >> 4] * x[1];
-    return count ? sum + levels[*codes & 15] * x[0] : sum;
+    if (count != 0)
+        sum += levels[*codes & 15] * x[0];
+    return sum * (*block & MUR_BD_FACTOR);
 }
 
 void mur_ref_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
                        const float *scales, float *out)
 {
     const uint16_t *row_scales = matrix->packed;
-    uint32_t k = matrix->k, headers = mur_bd_headers(k);
+    uint32_t k = matrix->k;
     const int8_t *x = vectors;
 
     for (; rows != 0; rows--, x += MUR_REF_VECTOR_BYTES(k), scales++, out += matrix->n) {
@@ -34,9 +38,7 @@ void mur_ref_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *
             float y;
 
             for (uint32_t b = 0, i = 0; i < k; b++, i += MUR_BD_ELEMS)
-                sum +=
-                    dot(w + headers + i / 2, mur_bd_levels[w[b] >> 4], x + i, mur_bd_count(k, i)) *
-                    (1 << (w[b] & 15));
+                sum += dot(w + b * MUR_BD_BYTES, x + i, mur_bd_count(k, i));
             y = (float)sum * (*scales * mur_half(row_scales[n]));
             out[n] = matrix->bias ? y + matrix->bias[n] : y;
         }
@@ -46,16 +48,14 @@ void mur_ref_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *
 void mur_ref_embed_bd(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
                       float *out)
 {
-    uint32_t k = matrix->k, headers = mur_bd_headers(k);
+    uint32_t k = matrix->k;
 
     for (; rows != 0; rows--, tokens++, out += k) {
         const uint8_t *w = mur_bd_row(matrix, (uint32_t)*tokens);
         float scale = mur_half(((const uint16_t *)matrix->packed)[*tokens]);
 
-        for (uint32_t i = 0; i < k; i++) {
-            uint32_t header = w[i / MUR_BD_ELEMS], code = w[headers + i / 2] >> i % 2 * 4 & 15;
-
-            out[i] = (float)(mur_bd_levels[header >> 4][code] * (1 << (header & 15))) * scale;
-        }
+        for (uint32_t i = 0; i < k; i++)
+            out[i] =
+                (float)mur_bd_level(w + i / MUR_BD_ELEMS * MUR_BD_BYTES, i % MUR_BD_ELEMS) * scale;
     }
 }

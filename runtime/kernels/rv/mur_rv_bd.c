@@ -11,15 +11,16 @@ enum { FOUR = 4 };
     sum += levels_##row[row[i] & 15] * first + levels_##row[row[i] >> 4] * second
 
 /* A block of `count` columns of four rows; an odd last column's partner is zero. */
-static void add_block(const uint8_t *const rows[FOUR], uint32_t headers, uint32_t block,
-                      const int8_t *x, uint32_t count, int32_t sums[FOUR])
+static void add_block(const uint8_t *const rows[FOUR], uint32_t block, const int8_t *x,
+                      uint32_t count, int32_t sums[FOUR])
 {
-    uint32_t at = headers + block * (MUR_BD_ELEMS / 2), bytes = (count + 1) / 2;
+    uint32_t at = block * MUR_BD_BYTES, bytes = (count + 1) / 2;
     const uint8_t *a = rows[0] + at, *b = rows[1] + at, *c = rows[2] + at, *d = rows[3] + at;
-    const int8_t *levels_a = mur_bd_levels[rows[0][block] >> 4];
-    const int8_t *levels_b = mur_bd_levels[rows[1][block] >> 4];
-    const int8_t *levels_c = mur_bd_levels[rows[2][block] >> 4];
-    const int8_t *levels_d = mur_bd_levels[rows[3][block] >> 4];
+    uint32_t header_a = *a++, header_b = *b++, header_c = *c++, header_d = *d++;
+    const int8_t *levels_a = mur_bd_levels[header_a >> 4];
+    const int8_t *levels_b = mur_bd_levels[header_b >> 4];
+    const int8_t *levels_c = mur_bd_levels[header_c >> 4];
+    const int8_t *levels_d = mur_bd_levels[header_d >> 4];
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 
     for (uint32_t i = 0; i < bytes; i++, x += 2) {
@@ -30,16 +31,16 @@ static void add_block(const uint8_t *const rows[FOUR], uint32_t headers, uint32_
         PRODUCTS(s2, c);
         PRODUCTS(s3, d);
     }
-    sums[0] += s0 * (1 << (rows[0][block] & 15));
-    sums[1] += s1 * (1 << (rows[1][block] & 15));
-    sums[2] += s2 * (1 << (rows[2][block] & 15));
-    sums[3] += s3 * (1 << (rows[3][block] & 15));
+    sums[0] += s0 * (int32_t)(header_a & MUR_BD_FACTOR);
+    sums[1] += s1 * (int32_t)(header_b & MUR_BD_FACTOR);
+    sums[2] += s2 * (int32_t)(header_c & MUR_BD_FACTOR);
+    sums[3] += s3 * (int32_t)(header_d & MUR_BD_FACTOR);
 }
 
 void mur_rv_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
                       const float *scales, float *out)
 {
-    uint32_t k = matrix->k, headers = mur_bd_headers(k), row_bytes = mur_bd_row_bytes(k);
+    uint32_t k = matrix->k, row_bytes = mur_bd_row_bytes(k);
     const uint16_t *row_scales = matrix->packed;
     const int8_t *x = vectors;
 
@@ -55,7 +56,7 @@ void mur_rv_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *v
             int32_t sums[FOUR] = { 0 };
 
             for (uint32_t b = 0, i = 0; i < k; b++, i += MUR_BD_ELEMS)
-                add_block(four, headers, b, x + i, mur_bd_count(k, i), sums);
+                add_block(four, b, x + i, mur_bd_count(k, i), sums);
             for (uint32_t r = 0; r < count; r++) {
                 float y = (float)sums[r] * (*scales * mur_half(row_scales[n + r]));
 
