@@ -64,19 +64,25 @@ static void multiply_long(uint32_t bits, const low_groups *g)
 
 #if MUR_HAVE_DSP && defined(__ARM_FP) && (__ARM_FP & 4)
 
+/* Two rows of a word, and their products. What is masked is multiplied an instruction later, so a
+ * core that issues two at once (Cortex-M7) does both each cycle. */
+#define MASK(to, word, turn) "and    " to ", r2, " word turn "\n\t"
+#define ADD(sum, rows, x) "smlad  " sum ", " rows ", " x ", " sum "\n\t"
+
 /* 18 instructions for 32 weights of 2 bits; r0: w, r1: x, r2: mask; sums: r3 to r6 */
-#define PAIR(word, x, turn, sum) \
-    "and    r7, r2, " word turn "\n\t" \
-    "smlad  " sum ", r7, " x ", " sum "\n\t"
 #define QUAD_2 \
-    "ldmia  r0!, {r8, r9}\n\t" \
-    "ldrd   r10, r11, [r1], #8\n\t" PAIR("r8", "r10", "", "r3") \
-        PAIR("r8", "r10", ", ror #4", "r4") PAIR("r8", "r10", ", ror #8", "r5") \
-            PAIR("r8", "r10", ", ror #12", "r6") PAIR("r9", "r11", "", "r3") \
-                PAIR("r9", "r11", ", ror #4", "r4") PAIR("r9", "r11", ", ror #8", "r5") \
-                    PAIR("r9", "r11", ", ror #12", "r6")
+    "ldrd   r10, r11, [r1], #8\n\t" \
+    "ldmia  r0!, {r8, r9}\n\t" MASK("r7", "r8", "") MASK("r12", "r8", ", ror #4") \
+        ADD("r3", "r7", "r10") MASK("r7", "r8", ", ror #8") ADD("r4", "r12", "r10") \
+            MASK("r12", "r8", ", ror #12") ADD("r5", "r7", "r10") MASK("r7", "r9", "") \
+                ADD("r6", "r12", "r10") MASK("r12", "r9", ", ror #4") ADD("r3", "r7", "r11") \
+                    MASK("r7", "r9", ", ror #8") ADD("r4", "r12", "r11") \
+                        MASK("r12", "r9", ", ror #12") ADD("r5", "r7", "r11") \
+                            ADD("r6", "r12", "r11")
 #define START \
+    "vmov   r12, s3\n\t" \
     "ldr    r7, [r12], #4\n\t" \
+    "vmov   s3, r12\n\t" \
     "add    r3, r3, r7\n\t" \
     "add    r4, r4, r7\n\t" \
     "add    r5, r5, r7\n\t" \
@@ -118,7 +124,7 @@ __attribute__((naked, noinline)) static void multiply_2(low_groups *g __attribut
         "movt   r2, #0xc003\n"
         "1:\n\t"
         "ldr    r1, [lr, #4]\n\t"
-        "ldr    r12, [lr, #12]\n\t"
+        "vldr   s3, [lr, #12]\n\t"
         "ldr    r7, [lr, #20]\n\t"
         "movs   r3, #0\n\t"
         "mov    r4, r3\n\t"
@@ -136,8 +142,11 @@ __attribute__((naked, noinline)) static void multiply_2(low_groups *g __attribut
         "3:\n\t"
         "ldr    r7, [lr, #24]\n\t"
         "cmp    r7, #0\n\t"
-        "beq.w  5f\n\t" START "ldr    r12, [lr, #24]\n"
-        "4:\n\t" QUAD_2 "subs   r12, #1\n\t"
+        "beq.w  5f\n\t"
+        "str    r7, [sp, #16]\n\t" START "\n"
+        "4:\n\t" QUAD_2 "ldr    r7, [sp, #16]\n\t"
+        "subs   r7, #1\n\t"
+        "str    r7, [sp, #16]\n\t"
         "bne.w  4b\n\t" FOLD "5:\n\t"
         "ldm    sp, {r8-r11}\n\t"
         "ldr    r7, [lr, #32]\n\t"
@@ -156,17 +165,14 @@ __attribute__((naked, noinline)) static void multiply_2(low_groups *g __attribut
 }
 
 /* 16 instructions for 16 weights of 4 bits; sums with fewer and fewer rows: r3, r9, r11, r12 */
-#define WORD_4(word, x) \
-    "smlad  r3, " word ", " x ", r3\n\t" \
-    "and    r6, " word ", r2\n\t" \
-    "smlad  r9, r6, " x ", r9\n\t" \
-    "and    r6, " word ", #0x00ff00ff\n\t" \
-    "smlad  r11, r6, " x ", r11\n\t" \
-    "and    r6, " word ", #0x000f000f\n\t" \
-    "smlad  r12, r6, " x ", r12\n\t"
+#define LESS(rows, mask) "and    " rows ", " rows ", " mask "\n\t"
 #define QUAD_4 \
     "ldmia  r0!, {r4, r5}\n\t" \
-    "ldrd   r8, r10, [r1], #8\n\t" WORD_4("r4", "r8") WORD_4("r5", "r10")
+    "ldrd   r8, r10, [r1], #8\n\t" ADD("r3", "r4", "r8") LESS("r4", "r2") ADD("r3", "r5", "r10") \
+        LESS("r5", "r2") ADD("r9", "r4", "r8") LESS("r4", "#0x00ff00ff") ADD("r9", "r5", "r10") \
+            LESS("r5", "#0x00ff00ff") ADD("r11", "r4", "r8") LESS("r4", "#0x000f000f") \
+                ADD("r11", "r5", "r10") LESS("r5", "#0x000f000f") ADD("r12", "r4", "r8") \
+                    ADD("r12", "r5", "r10")
 
 __attribute__((naked, noinline)) static void multiply_4(low_groups *g __attribute__((unused)))
 {
