@@ -134,48 +134,50 @@ static void multiply_any(const bd_pairs *g, uint32_t first, uint32_t count)
 #define BEGIN(a, b, bytes) \
     "ldrb   " a ", [r0], #" bytes "\n\t" \
     "ldrb   " b ", [r1], #" bytes "\n\t" \
-    "vmov   r7, s6\n\t" \
+    "ldr    r7, [sp, #8]\n\t" \
     "and    r3, " a ", #0xf0\n\t" \
     "and    r4, " b ", #0xf0\n\t" \
     "add    r3, r7, r3, lsl #6\n\t" \
     "add    r4, r7, r4, lsl #6\n\t"
 /* the block's sums times the factors in headers a and b are added to the rows' */
 #define END(a, b) \
-    "vmov   r9, r12, s4, s5\n\t" \
+    "ldrd   r9, r12, [sp]\n\t" \
     "and    " a ", " a ", #15\n\t" \
     "and    " b ", " b ", #15\n\t" \
     "mla    r9, r5, " a ", r9\n\t" \
     "mla    r12, r6, " b ", r12\n\t" \
-    "vmov   s4, s5, r9, r12\n\t"
+    "strd   r9, r12, [sp]\n\t"
 
-/* s4, s5: the rows' sums; s6 to s14: of g, from its start. A function of its own, for all
- * registers. */
+/* sp: the rows' sums, then g. A function of its own, for all registers. */
 __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
                                                             __attribute__((unused)))
 {
     __asm__ volatile(
         "push   {r4-r11, lr}\n\t"
-        "vldm   r0, {s6-s15}\n"
+        "sub    sp, #52\n\t"
+        "ldm    r0, {r1-r10}\n\t"
+        "add    r11, sp, #8\n\t"
+        "stm    r11, {r1-r10}\n\t"
+        "vldr   s0, [sp, #40]\n"
         "1:\n\t"
-        "vmov   r0, r7, s12, s13\n\t"
+        "ldrd   r0, r7, [sp, #32]\n\t"
+        "ldrd   r9, r2, [sp, #12]\n\t"
         "movs   r5, #0\n\t"
-        "vmov   r2, s8\n\t"
         "adds   r1, r0, r7\n\t"
-        "vmov   s4, s5, r5, r5\n\t"
+        "strd   r5, r5, [sp]\n\t"
         "adds   r7, r1, r7\n\t"
-        "vmov   r9, s7\n\t"
-        "vmov   s12, r7\n\t"
         "cmp    r2, r9\n\t"
+        "str    r7, [sp, #32]\n\t"
         "beq.w  3f\n"
         "2:\n\t" BEGIN("r5", "r6", "17") BLOCK
         "ldrb   r7, [r0, #-17]\n\t"
-        "ldrb   r8, [r1, #-17]\n\t" END(
+        "ldrb   r8, [r1, #-17]\n\t"
+        "ldr    r11, [sp, #12]\n\t" END(
             "r7",
-            "r8") "vmov   r7, s7\n\t"
-                  "cmp    r2, r7\n\t"
+            "r8") "cmp    r2, r11\n\t"
                   "bne.w  2b\n"
                   "3:\n\t"
-                  "vmov   r10, s15\n\t"
+                  "ldr    r10, [sp, #44]\n\t"
                   "cmp    r10, #0\n\t"
                   "beq    5f\n\t" BEGIN(
                       "r11", "lr",
@@ -192,22 +194,24 @@ __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
                                                "r9") "subs   r10, #1\n\t"
                                                      "bne    4b\n\t" END(
                                                          "r11", "lr") "5:\n\t"
-                                                                      "vmov   r0, r1, s9, s10\n\t"
-                                                                      "vmov   r7, s11\n\t"
+                                                                      "ldrd   r0, r1, [sp, #20]\n\t"
+                                                                      "vldm   sp, {s4-s5}\n\t"
                                                                       "vldmia r1!, {s3}\n\t"
-                                                                      "vcvt.f32.s32 s4, s4\n\t"
+                                                                      "ldr    r7, [sp, #28]\n\t"
                                                                       "vcvtb.f32.f16 s1, s3\n\t"
-                                                                      "vcvt.f32.s32 s5, s5\n\t"
                                                                       "vcvtt.f32.f16 s2, s3\n\t"
-                                                                      "vmul.f32 s1, s1, s14\n\t"
-                                                                      "vmul.f32 s2, s2, s14\n\t"
+                                                                      "vcvt.f32.s32 s4, s4\n\t"
+                                                                      "vcvt.f32.s32 s5, s5\n\t"
+                                                                      "vmul.f32 s1, s1, s0\n\t"
+                                                                      "vmul.f32 s2, s2, s0\n\t"
+                                                                      "subs   r7, #1\n\t"
                                                                       "vmul.f32 s4, s4, s1\n\t"
                                                                       "vmul.f32 s5, s5, s2\n\t"
-                                                                      "subs   r7, #1\n\t"
+                                                                      "str    r7, [sp, #28]\n\t"
                                                                       "vstmia r0!, {s4-s5}\n\t"
-                                                                      "vmov   s9, s10, r0, r1\n\t"
-                                                                      "vmov   s11, r7\n\t"
+                                                                      "strd   r0, r1, [sp, #20]\n\t"
                                                                       "bne.w  1b\n\t"
+                                                                      "add    sp, #52\n\t"
                                                                       "pop    {r4-r11, pc}\n\t");
 }
 
