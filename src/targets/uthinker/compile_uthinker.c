@@ -18,12 +18,9 @@
 #include "report/report_builder.h"
 #include "targets/target.h"
 #include "targets/uthinker/choose_terms.h"
+#include "targets/uthinker/golden_vectors.h"
 #include "targets/uthinker/terms_text.h"
 #include "targets/uthinker/uthinker.h"
-
-/* The least that has a step of 64 tokens behind it, and one begun before a call; the first of them
- * are compared with float32. */
-enum { GOLDEN_POSITIONS = 66, CHECKED_POSITIONS = 16 };
 
 typedef struct compile_job {
     muc_context *ctx;
@@ -39,13 +36,7 @@ typedef struct compile_job {
     muc_uthinker_build *build;
     mur_program opened;
     muc_model program; /* the result, as if it had been opened; borrows from build */
-    uint32_t positions;
-    mur_gold golden[GOLDEN_POSITIONS];
-    uint32_t *stages;  /* [positions][words of STAG's rows]: their checksums */
-    mur_stages seen;   /* of the call under way, */
-    uint32_t position; /* at this position */
-    uint32_t compared; /* positions: the first */
-    float *logits;     /* [compared][vocabulary] of the program */
+    muc_golden_vectors golden;
     bool checked;
     double kl, agreement;
 } compile_job;
@@ -169,7 +160,7 @@ static muc_status translate(compile_job *job)
         .bos = model->tokens.begin,
         .eos = { model->tokens.ends[0], model->tokens.ends[1], model->tokens.ends[2] },
         .prompt = model->prompt_template,
-        .golden = GOLDEN_POSITIONS,
+        .golden = MUC_GOLDEN_POSITIONS,
         .strip = job->options->strip,
     };
 
@@ -194,78 +185,18 @@ static muc_status verify(compile_job *job)
     return MUC_OK;
 }
 
-/* Adds to the checksums of the position under way what an instruction has completed. */
-static void sum_stages(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
-{
-    compile_job *job = arg;
-    uint32_t *row = job->stages + job->position * mur_stage_words(job->opened.meta);
-    mur_stage_values found[MUR_STAGE_MOST];
-    uint32_t count = mur_stages_add(&job->seen, words, found);
-
-    (void)engine;
-    if (count > 0)
-        mur_sim_do_kept(sim);
-    for (uint32_t i = 0; i < count; i++) {
-        const float *values = sim->memory.gb + found[i].address;
-        uint32_t *crc = row + mur_stage_index(found[i].stage, found[i].layer);
-
-        *crc = muc_crc32(*crc, (const uint8_t *)values, 4 * (size_t)found[i].columns);
-    }
-}
-
-/* The program continues the token that begins a text, greedily. */
-static muc_status run_golden(compile_job *job, muc_engine *engine)
-{
-    uint32_t vocabulary = engine->facts.vocabulary;
-    uint32_t token = job->model->tokens.begin < vocabulary ? job->model->tokens.begin : 0;
-    size_t bytes = vocabulary * sizeof(*job->logits);
-
-    for (uint32_t i = 0; i < job->positions; i++) {
-        const float *logits;
-
-        muc_progress(job->ctx, "golden vectors", i, job->positions);
-        job->position = i;
-        MUC_TRY(muc_engine_feed(engine, &token, 1, false, &logits));
-        if (i < job->compared)
-            memcpy(job->logits + (size_t)i * vocabulary, logits, bytes);
-        job->golden[i] = (mur_gold){ .token = token,
-                                     .logits_crc = muc_crc32(0, (const uint8_t *)logits, bytes),
-                                     .arg_max = muc_logits_arg_max(logits, vocabulary) };
-        token = job->golden[i].arg_max;
-    }
-    muc_progress(job->ctx, "golden vectors", job->positions, job->positions);
-    return MUC_OK;
-}
-
-static uint32_t at_most(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 static muc_status add_golden_vectors(compile_job *job)
 {
-    const mur_meta *meta = job->opened.meta;
-    size_t stage_words;
-    muc_engine *engine;
-    muc_status status;
+    const muc_golden_vectors *golden = &job->golden;
 
-    job->positions = at_most(meta->context, GOLDEN_POSITIONS);
-    job->compared = at_most(meta->context, CHECKED_POSITIONS);
-    job->seen.meta = meta;
-    stage_words = (size_t)job->positions * mur_stage_words(meta);
-    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, stage_words, &job->stages));
-    MUC_TRY(MUC_ARENA_NEW(job->ctx, &job->arena, (size_t)job->compared * meta->vocabulary,
-                          &job->logits));
-    MUC_TRY(muc_engine_new(job->ctx, &job->program, &engine));
-    muc_engine_watch(engine, sum_stages, job);
-    status = run_golden(job, engine);
-    muc_engine_free(engine);
-    MUC_TRY(status);
-    muc_uthinker_set_section(job->build, MUR_SECTION_GOLD, (const uint8_t *)job->golden,
-                             job->positions * sizeof(*job->golden));
+    MUC_TRY(
+        muc_make_golden_vectors(job->ctx, &job->arena, job->model, &job->program, &job->golden));
+    muc_uthinker_set_section(job->build, MUR_SECTION_GOLD, (const uint8_t *)golden->rows,
+                             golden->positions * sizeof(*golden->rows));
     if (!job->options->strip)
-        muc_uthinker_set_section(job->build, MUR_SECTION_STAG, (const uint8_t *)job->stages,
-                                 stage_words * sizeof(*job->stages));
+        muc_uthinker_set_section(job->build, MUR_SECTION_STAG, (const uint8_t *)golden->stages,
+                                 (size_t)golden->positions * mur_stage_words(job->opened.meta) *
+                                     sizeof(*golden->stages));
     return muc_uthinker_write(job->ctx, job->build);
 }
 
@@ -273,15 +204,15 @@ static muc_status add_golden_vectors(compile_job *job)
 typedef struct comparison {
     const compile_job *job;
     const float *reference;
-    double kl[CHECKED_POSITIONS];
-    bool agrees[CHECKED_POSITIONS];
+    double kl[MUC_GOLDEN_COMPARED];
+    bool agrees[MUC_GOLDEN_COMPARED];
 } comparison;
 
 static muc_status compare_position(void *arg, size_t i)
 {
     comparison *c = arg;
     uint32_t vocabulary = c->job->opened.meta->vocabulary;
-    const float *p = c->reference + i * vocabulary, *q = c->job->logits + i * vocabulary;
+    const float *p = c->reference + i * vocabulary, *q = c->job->golden.logits + i * vocabulary;
 
     c->kl[i] = muc_logits_divergence(p, muc_logits_partition(p, vocabulary), q,
                                      muc_logits_partition(q, vocabulary), vocabulary);
@@ -293,25 +224,25 @@ static muc_status compare_position(void *arg, size_t i)
 static muc_status self_check(compile_job *job)
 {
     comparison c = { .job = job };
-    uint32_t token[CHECKED_POSITIONS], agreed = 0;
+    uint32_t token[MUC_GOLDEN_COMPARED], agreed = 0;
     muc_engine *engine;
     muc_status status;
 
     if (job->model->kind != MUC_MODEL_CHECKPOINT)
         return MUC_OK;
-    for (uint32_t i = 0; i < job->compared; i++)
-        token[i] = job->golden[i].token;
+    for (uint32_t i = 0; i < job->golden.compared; i++)
+        token[i] = job->golden.rows[i].token;
     MUC_TRY(muc_engine_new(job->ctx, job->model, &engine));
-    status = muc_engine_feed(engine, token, job->compared, true, &c.reference);
+    status = muc_engine_feed(engine, token, job->golden.compared, true, &c.reference);
     if (status == MUC_OK)
-        status = muc_parallel_for(job->ctx, job->compared, compare_position, &c);
-    for (uint32_t i = 0; i < job->compared; i++) {
+        status = muc_parallel_for(job->ctx, job->golden.compared, compare_position, &c);
+    for (uint32_t i = 0; i < job->golden.compared; i++) {
         job->kl += c.kl[i];
         agreed += c.agrees[i];
     }
     muc_engine_free(engine);
-    job->kl /= job->compared;
-    job->agreement = (double)agreed / job->compared;
+    job->kl /= job->golden.compared;
+    job->agreement = (double)agreed / job->golden.compared;
     job->checked = status == MUC_OK;
     return status;
 }
@@ -358,7 +289,7 @@ static muc_status make_report(compile_job *job, muc_report **out)
     muc_report_add_count(report, "tokens_per_call", job->build->layout.options.rows);
     if (job->checked) {
         muc_report_begin_group(report, "self_check");
-        muc_report_add_count(report, "positions", job->compared);
+        muc_report_add_count(report, "positions", job->golden.compared);
         muc_report_add_real(report, "kl", job->kl);
         muc_report_add_real(report, "top1_agreement", job->agreement);
         muc_report_end(report);

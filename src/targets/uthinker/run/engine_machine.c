@@ -8,8 +8,9 @@
 #include "targets/uthinker/run/score_rows.h"
 #include "targets/uthinker/sim/fast_product.h"
 
-/* What a watched engine packs: it runs a few tokens, beside other things that take memory. */
-enum { WATCHED_BYTES = 100 << 20 };
+/* What a watched engine packs: it runs a few tokens, beside other things that take memory. Where a
+ * call takes as many, weights are read too few times to be worth it. */
+enum { WATCHED_BYTES = 100 << 20, WATCHED_ROWS = 8 };
 
 typedef struct machine_state {
     uint8_t *memory; /* buffers, KV and IO one after the other */
@@ -176,9 +177,10 @@ void muc_engine_watch(muc_engine *engine,
                                     const uint32_t *words),
                       void *arg)
 {
+    const mur_meta *meta = muc_model_program(engine->model)->meta;
     machine_state *state = engine->state;
 
-    muc_fast_product_pack(state->product, WATCHED_BYTES);
+    muc_fast_product_pack(state->product, meta->rows < WATCHED_ROWS ? WATCHED_BYTES : 0);
     state->sim.probe = watch;
     state->sim.probe_arg = arg;
 }

@@ -27,8 +27,9 @@ static void put(uint32_t *word, uint32_t shift, uint32_t width, uint32_t value)
     *word = (*word & ~mask) | (value << shift & mask);
 }
 
-/* The last NORM of a call begins its head; the rows of the one before it are all tokens'. */
-static void see_norm(muc_score *s, const uint32_t *words, const mur_stage_values *values)
+/* The last NORM of a call begins its head; the rows of what read the residual before it, a NORM or
+ * QUANT, are all tokens'. */
+static void see_residual(muc_score *s, const uint32_t *words, const mur_stage_values *values)
 {
     uint32_t own[WORDS_NORM], last = s->stages.tokens - 1;
     bool final = values->stage == MUR_STAGE_RESIDUAL && values->layer + 1 == s->stages.meta->layers;
@@ -97,8 +98,9 @@ static mur_status see_accelerator(void *arg, const uint32_t *words)
         see_product(s, words);
     else if (s->in_head)
         s->unlike = true;
-    else if (mur_stages_add(&s->stages, words, values) == 1 && opcode == OP_NORM)
-        see_norm(s, words, values);
+    else if (mur_stages_add(&s->stages, words, values) == 1 &&
+             (opcode == OP_NORM || opcode == OP_QUANT))
+        see_residual(s, words, values);
     return status;
 }
 
