@@ -538,8 +538,9 @@ static const random_shape shapes[] = {
 /* the last one's is asked for; the others' are chosen */
 static muc_uthinker_split split_of(size_t shape)
 {
-    static const muc_uthinker_split chosen,
-        asked = { .ffn_parts = 3, .o_by_head = true, .late = true, .streamed = true };
+    static const muc_uthinker_split chosen, asked = {
+        .ffn_parts = 3, .o_by_head = true, .gains_once = true, .late = true, .streamed = true
+    };
 
     return shape + 1 == MUC_COUNT(shapes) ? asked : chosen;
 }

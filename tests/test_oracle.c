@@ -201,6 +201,7 @@ static muc_uthinker_split random_split(const muc_uthinker_model *model,
         .o_by_head =
             !together.together && heads.o_by_head && muc_uthinker_can_split(model, of, heads),
         .together = together.together,
+        .gains_once = random_below(2),
         .late = model->vocabulary % 2 != 0,
     };
 }
@@ -435,7 +436,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     uint32_t done = 0, groups = 0, widths = 0, chunked = 0, by_head = 0, in_passes = 0;
     uint32_t shared = 0, small_tiles = 0, exchanged = 0, relatives = 0, whole_norms = 0;
     uint32_t windows = 0, angles = 0, in_part = 0, biases = 0, apart = 0, late = 0;
-    uint32_t residual_apart = 0, layered = 0, together = 0;
+    uint32_t residual_apart = 0, layered = 0, together = 0, gains_once = 0;
 
     (void)state;
     random_state = 20260;
@@ -483,6 +484,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
             late += c.layout.prefill.late;
             layered += c.layout.options.layer_terms != NULL;
             together += c.layout.heads_made > 1;
+            gains_once += c.layout.gain_rows > 1;
             residual_apart += c.layout.prefill.residual_apart && !c.layout.prefill.apart;
         }
         release(&c);
@@ -495,6 +497,7 @@ static void random_shapes_resolve_to_their_static_programs(void **state)
     CHECK(relatives >= 50 && windows >= 20 && angles >= 15 && in_part >= 15);
     CHECK(whole_norms >= 8 && biases >= 15 && apart >= 15);
     CHECK(late >= 40 && residual_apart >= 5 && layered >= 30 && together >= 20);
+    CHECK(gains_once >= 40);
     CHECK_EQ(groups, 0x1fe); /* 1 to 8 queries a kv head */
     CHECK_EQ(widths, 8 | 32 | 64 | 96 | 128);
 }

@@ -195,6 +195,12 @@ static inline int together(const compiler *c)
     return c->y->options.split.together && !c->y->options.recompute;
 }
 
+/* whether all rows of gains are loaded at the call's begin */
+static inline int gains_once(const compiler *c)
+{
+    return c->y->options.split.gains_once && c->y->input_norms;
+}
+
 /* kv heads whose rows of K and V lie beside each other in KF, VT and the V tail */
 static inline uint32_t heads_beside(const compiler *c)
 {
@@ -254,14 +260,26 @@ static inline void mm(compiler *c, const product *x, uint32_t half, uint32_t add
     emit(c);
 }
 
+/* the gain of a norm: GN has one row, or those of all layers' attention, the last one, and those
+ * of all feed-forward parts */
+enum gain { OF_ATTENTION, OF_LOGITS, OF_FEED_FORWARD };
+
+static inline uint32_t gain_row(const compiler *c, enum gain of)
+{
+    uint32_t own = c->y->own_layers, l = c->l * own / c->y->layers;
+
+    return of == OF_ATTENTION ? l : of == OF_LOGITS ? own : own + 1 + l;
+}
+
 /* RMSNorm of rows of RES from row `first` */
-static inline void norm(compiler *c, uint32_t first, uint32_t rows, uint32_t dst, uint32_t daddr,
-                        uint32_t terms)
+static inline void norm(compiler *c, uint32_t first, uint32_t rows, enum gain of, uint32_t dst,
+                        uint32_t daddr, uint32_t terms)
 {
     begin_acc(c, NORM, WAIT_FILLED);
     set(c, NORM_saddr, word_at(c, MUC_PLACE_RES) + first * c->y->width);
     set(c, NORM_rows, rows);
-    set(c, NORM_gaddr, word_at(c, MUC_PLACE_GN));
+    set(c, NORM_gaddr,
+        word_at(c, MUC_PLACE_GN) + (gains_once(c) ? gain_row(c, of) * c->y->width : 0));
     set(c, NORM_dst, dst);
     set(c, NORM_terms, terms);
     set(c, NORM_daddr, daddr);

@@ -750,9 +750,9 @@ static void ld_first(compiler *c, enum after what, uint32_t buffer)
     }
 }
 
-static void ld_gains(compiler *c, uint32_t off)
+static void ld_gains(compiler *c, uint32_t off, uint32_t rows)
 {
-    ld(c, MUR_GB, at(c, MUC_PLACE_GN), MUR_PARM, off, 4 * (uint64_t)c->y->width);
+    ld(c, MUR_GB, at(c, MUC_PLACE_GN), MUR_PARM, off, 4 * (uint64_t)c->y->width * rows);
 }
 
 /* whether O and down give what is changed before it is added */
@@ -874,12 +874,12 @@ static void attention(compiler *c)
 }
 
 /* the residual, as Q, K, V, gate and up take it */
-static void input(compiler *c, uint32_t dst, uint32_t daddr, uint32_t terms)
+static void input(compiler *c, enum gain of, uint32_t dst, uint32_t daddr, uint32_t terms)
 {
     uint32_t d = c->y->width;
 
     if (c->y->input_norms) {
-        norm(c, 0, c->m, dst, daddr, terms);
+        norm(c, 0, c->m, of, dst, daddr, terms);
         return;
     }
     begin_acc(c, QUANT, WAIT_FILLED);
@@ -900,12 +900,12 @@ static void layer(compiler *c)
     uint32_t d = c->y->width;
 
     c->pass = 0;
-    input(c, MUR_I0, at(c, MUC_PLACE_X), terms->x);
+    input(c, OF_ATTENTION, MUR_I0, at(c, MUC_PLACE_X), terms->x);
     if (c->y->options.recompute)
         st(c, MUR_I0, at(c, MUC_PLACE_X), MUR_KV, x_cache_row(c, c->pos),
            c->m * slots(d, terms->x));
-    if (c->y->input_norms)
-        ld_gains(c, c->y->gain_ffn + 4 * d * own_layer(c, c->l));
+    if (c->y->input_norms && !gains_once(c))
+        ld_gains(c, c->y->gain_ffn + 4 * d * own_layer(c, c->l), 1);
     ld_vectors(c);
     bias(c, MUC_VECTOR_O_BIAS, 0, d, sums_of(c), c->m, !adds_apart(c), 0);
     if (c->y->whole_norms) {
@@ -919,10 +919,12 @@ static void layer(compiler *c)
     if (!o_by_head(c))
         output(c, c->y->ffn_parts > 1 ? FIRST_PASS : GATE);
     add_apart(c, MUC_VECTOR_O_NORM);
-    input(c, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
-    if (c->y->input_norms)
-        ld_gains(c, c->l + 1 < c->y->layers ? c->y->gain_attention + 4 * d * own_layer(c, c->l + 1)
-                                            : c->y->gain_final);
+    input(c, OF_FEED_FORWARD, buffer_of_n(c), at(c, MUC_PLACE_N), terms->f);
+    if (c->y->input_norms && !gains_once(c))
+        ld_gains(c,
+                 c->l + 1 < c->y->layers ? c->y->gain_attention + 4 * d * own_layer(c, c->l + 1)
+                                         : c->y->gain_final,
+                 1);
     bias(c, MUC_VECTOR_DOWN_BIAS, 0, d, sums_of(c), c->m, !adds_apart(c), 0);
     for (; c->pass < c->y->ffn_parts; c->pass++) {
         feed_forward(c);
@@ -980,7 +982,7 @@ static void head(compiler *c)
                   .shared = 1 };
 
     ld_chunk(c, &s, 0, 2 * c->turn);
-    norm(c, c->m - 1, 1, buffer_of_n(c), at(c, MUC_PLACE_N), terms);
+    norm(c, c->m - 1, 1, OF_LOGITS, buffer_of_n(c), at(c, MUC_PLACE_N), terms);
     for (uint32_t i = 0; i < s.matrix->chunks; i++) {
         uint32_t columns = chunk_columns(&s, i), here = c->turn;
 
@@ -1014,7 +1016,8 @@ void static_uthinker_compile(const muc_uthinker_layout *layout, uint32_t decode,
 
     ld_chunk(&c, &q, 0, W0A);
     embedding(&c);
-    ld_gains(&c, layout->input_norms ? layout->gain_attention : layout->gain_final);
+    ld_gains(&c, layout->input_norms ? layout->gain_attention : layout->gain_final,
+             gains_once(&c) ? 2 * layout->own_layers + 1 : 1);
     for (c.l = 0; c.l < layout->layers; c.l++)
         layer(&c);
     c.l = c.h = c.pass = 0;

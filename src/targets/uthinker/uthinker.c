@@ -300,10 +300,15 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     if (status == MUC_OK)
         status = try_split(ctx, &c, other);
     other = c.split;
+    other.gains_once = true;
+    if (status == MUC_OK)
+        status = try_split(ctx, &c, other);
+    other = c.split;
     other.streamed = true;
     if (status == MUC_OK && timed.costs.time.sequencer_word != 0)
         status = try_split(ctx, &c, other);
     small->late = c.split.late; /* what is faster with heads together is so with heads apart */
+    small->gains_once = c.split.gains_once;
     small->streamed = c.split.streamed;
     *out = c.split;
     return status;

@@ -67,8 +67,8 @@ void muc_lower_head(lowering *lo)
 
     load_head(lo, numbered_const(lo, 0), lo->buffer);
     lo->stage = "NORM";
-    muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1), MUC_PLACE_N,
-                      lo->y->options.terms.l);
+    muc_schedule_norm(lo, add_num(lo, last, word(lo, MUC_PLACE_RES)), num(lo, 1),
+                      num(lo, lo->y->own_layers), MUC_PLACE_N, lo->y->options.terms.l);
     muc_schedule_stream(lo, &head);
     look_at_logits(lo, numbered_const(lo, before), before == 0, matrix->n - matrix->chunk * before);
 }

@@ -272,13 +272,17 @@ static void o_body(lowering *lo, numbered chunk, bool last, uint32_t buffer)
                     buffer);
 }
 
-static void load_gain(lowering *lo, uint32_t gains, muc_expr row)
+/* the row of gains of the feed-forward part: those of attention and the final one come before */
+static muc_expr ffn_gain(lowering *lo)
 {
-    uint64_t bytes = 4 * (uint64_t)lo->y->width;
+    return add_num(lo, lo->own, lo->y->own_layers + 1);
+}
 
-    lo->stage = "NORM";
-    muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM, add_num(lo, times(lo, row, bytes), gains),
-                            num(lo, bytes));
+/* the next row that is to be used, unless all are there */
+static void load_next_gain(lowering *lo, muc_expr row)
+{
+    if (lo->y->input_norms && lo->y->gain_rows == 1)
+        muc_schedule_load_gains(lo, row);
 }
 
 /* the layer's, if it has any */
@@ -440,11 +444,11 @@ static void lower_embedding(lowering *lo)
 }
 
 /* the residual, normalised if the layers have norms there, to slots */
-static void lower_input(lowering *lo, muc_uthinker_place to, uint32_t terms)
+static void lower_input(lowering *lo, muc_expr gain, muc_uthinker_place to, uint32_t terms)
 {
     lo->stage = "NORM";
     if (lo->y->input_norms)
-        muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, to, terms);
+        muc_schedule_norm(lo, num(lo, word(lo, MUC_PLACE_RES)), lo->m, gain, to, terms);
     else
         muc_schedule_quant(lo, MUC_PLACE_RES, lo->m, lo->y->width, lo->y->width, to, terms,
                            READS_SHARED);
@@ -456,7 +460,7 @@ static void lower_attention_norm(lowering *lo)
     uint64_t row = slots(y->width, lo->terms->x);
     muc_expr token;
 
-    lower_input(lo, MUC_PLACE_X, lo->terms->x);
+    lower_input(lo, lo->own, MUC_PLACE_X, lo->terms->x);
     if (!y->options.recompute)
         return;
     token = add(lo, times(lo, lo->run_l, y->padded_context), lo->pos);
@@ -678,8 +682,7 @@ static void lower_layer(lowering *lo)
     look_around(lo);
     lo->pass = times(lo, lo->own, y->ffn_parts);
     lower_attention_norm(lo);
-    if (y->input_norms)
-        load_gain(lo, y->gain_ffn, lo->own);
+    load_next_gain(lo, ffn_gain(lo));
     load_vectors(lo);
     lo->stage = "O";
     start_residual(lo, MUC_MATRIX_O);
@@ -695,9 +698,9 @@ static void lower_layer(lowering *lo)
         lower_o(lo);
     lo->stage = "O";
     add_apart(lo, MUC_VECTOR_O_NORM);
-    lower_input(lo, MUC_PLACE_N, lo->terms->f);
-    if (y->input_norms) /* the final gain lies behind those of the layers */
-        load_gain(lo, y->gain_attention, own_layer(lo, add_num(lo, lo->l, 1)));
+    lower_input(lo, ffn_gain(lo), MUC_PLACE_N, lo->terms->f);
+    /* the final gain lies behind those of the layers' attention */
+    load_next_gain(lo, own_layer(lo, add_num(lo, lo->l, 1)));
     lo->stage = "DN";
     start_residual(lo, MUC_MATRIX_DOWN);
     lower_ffn(lo);
@@ -781,7 +784,7 @@ muc_status muc_uthinker_lower(muc_context *ctx, muc_arena *arena, const muc_uthi
     lo.l = lo.run_l = lo.h = lo.stream = lo.own = lo.head = lo.pass = num(&lo, 0);
     load_q(&lo, numbered_const(&lo, 0), lo.buffer);
     lower_embedding(&lo);
-    load_gain(&lo, layout->input_norms ? layout->gain_attention : layout->gain_final, num(&lo, 0));
+    muc_schedule_load_gains(&lo, num(&lo, 0));
     for (uint32_t first = 0, end; first < layout->layers && lo.ir.status == MUC_OK; first = end) {
         end = muc_uthinker_run_end(layout, first);
         lower_run(&lo, first, end);

@@ -113,13 +113,23 @@ left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_ex
     return left;
 }
 
-void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
-                       uint32_t terms)
+void muc_schedule_load_gains(lowering *lo, muc_expr row)
 {
-    uint32_t d = lo->y->width;
+    uint64_t bytes = 4 * (uint64_t)lo->y->width;
+
+    lo->stage = "NORM";
+    muc_schedule_load_place(lo, MUC_PLACE_GN, MUR_PARM,
+                            add_num(lo, times(lo, row, bytes), lo->y->gain_attention),
+                            num(lo, lo->y->gain_rows * bytes));
+}
+
+void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr gain,
+                       muc_uthinker_place to, uint32_t terms)
+{
+    uint32_t d = lo->y->width, pitch = lo->y->gain_rows > 1 ? d : 0;
 
     EMIT(lo, NORM, NO_HALF | READS_SHARED, FIELD(NORM, saddr, saddr), FIELD(NORM, rows, rows),
-         FIELD(NORM, gaddr, num(lo, word(lo, MUC_PLACE_GN))),
+         FIELD(NORM, gaddr, add_num(lo, times(lo, gain, pitch), word(lo, MUC_PLACE_GN))),
          FIELD(NORM, dst, num(lo, muc_uthinker_place_buffer(lo->chip, to))),
          FIELD(NORM, terms, num(lo, terms)), FIELD(NORM, daddr, num(lo, lo->chip->address[to])),
          FIELD(NORM, k, num(lo, d)), FIELD(NORM, spitch, num(lo, d)),

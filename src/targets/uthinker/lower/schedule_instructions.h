@@ -172,8 +172,11 @@ void muc_schedule_mm(lowering *lo, const left_operand *left, const right_operand
 /* whole rows of a place of k values a row, from its first */
 left_operand muc_schedule_rows_of(lowering *lo, muc_uthinker_place place, muc_expr rows, uint32_t k,
                                   uint32_t terms);
-void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_uthinker_place to,
-                       uint32_t terms);
+/* Rows of gains are numbered as in PARM: of attention, the final one, of feed-forward parts. As
+ * many of them as GB has room for, from row `row` on; and the norm by one of them. */
+void muc_schedule_load_gains(lowering *lo, muc_expr row);
+void muc_schedule_norm(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr gain,
+                       muc_uthinker_place to, uint32_t terms);
 /* CAP of `rows` rows of k values; shared: as muc_schedule_scale's */
 void muc_schedule_cap(lowering *lo, muc_expr saddr, muc_expr rows, muc_expr k, uint64_t spitch,
                       uint32_t factor, uint32_t cap, uint32_t shared);

@@ -16,6 +16,7 @@ typedef struct muc_uthinker_split {
     uint32_t ffn_parts; /* passes of the feed-forward part, each over as many columns; 1 */
     bool o_by_head;     /* a kv head's attention goes into O at once */
     bool together;      /* Q, K and V of all kv heads are made before the first one's attention */
+    bool gains_once;    /* all rows of gains are loaded together, at a call's begin */
     bool late;          /* PREFILL issues a product before the load beside it, not after */
     bool streamed;      /* a sequencer repeats the outermost loops */
 } muc_uthinker_split;

@@ -147,7 +147,7 @@ static uint64_t place_bytes(const muc_uthinker_layout *layout, const muc_uthinke
     case MUC_PLACE_KF:
         return product(rows, product(4, muc_uthinker_key_columns(layout)));
     case MUC_PLACE_GN:
-        return 4 * d;
+        return product(layout->gain_rows, 4 * d);
     case MUC_PLACE_OT:
         return muc_uthinker_adds_apart(layout) ? product(rows, 4 * d) : 0;
     case MUC_PLACE_EX:
@@ -672,6 +672,8 @@ static muc_status begin(muc_context *ctx, const muc_uthinker_model *model,
         .ffn_parts = model->ffn_parts,
         .o_parts = model->o_parts,
         .heads_made = options->split.together && !options->recompute ? model->kv_heads : 1,
+        .gain_rows =
+            options->split.gains_once && model->input_norms ? 2 * model->own_layers + 1 : 1,
         .group = model->heads / model->kv_heads,
         .slabs = (model->head_width + machine->tile_k - 1) / machine->tile_k,
         .epsilon = muc_f32_bits(model->epsilon),

@@ -49,7 +49,7 @@ typedef enum muc_uthinker_step {
     ROW(N, I1, NORM2, HEAD, "[rows][d], normalised") \
     ROW(RES, GB, EMBED, FINAL, "[rows][d], residual") \
     ROW(TB, GB, EMBED, DOWN, "[angles][rows][rotary], RoPE rows") \
-    ROW(GN, GB, NORM, FINAL, "[d], gains") \
+    ROW(GN, GB, NORM, FINAL, "[gain rows][d], gains") \
     ROW(OT, GB, Q, DOWN, "[rows][d], what O or down gives, if that is not added as it is") \
     ROW(EX, GB, NORM, DOWN, "the layer's row of vectors: biases and gains that few models have") \
     ROW(QA, GB, Q, ATTENTION, "[rows][H hd], Q of all heads, if they are normalised together") \
@@ -115,6 +115,7 @@ typedef struct muc_uthinker_layout {
     bool tied;
     uint32_t ffn_parts, o_parts;         /* the model's */
     uint32_t heads_made;                 /* kv heads whose Q, K and V are made at once: 1, or all */
+    uint32_t gain_rows;                  /* in GN: 1, or all that there are */
     uint32_t group;                      /* heads / kv_heads */
     uint32_t slabs;                      /* of tile_k elements in a head, the last may have fewer */
     bool gelu, input_norms, whole_norms; /* the model's */
