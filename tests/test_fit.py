@@ -91,6 +91,13 @@ def test_a_float_network_that_does_not_fit_is_planned_as_int8_too():
     has(report["why_not"][0]["reason"], "constants take %d bytes" % real["flash_bytes"], "--quant int8")
 
 
+def test_samples_that_a_file_leaves_open_are_one():
+    net = ROOT / "fuzz/corpus/onnx/shapes"
+    report = fit(net)
+    assert report.pop("dim") == "batch=1" and report == fit(net, "--dim", "batch=1")
+    assert "dim" not in fit(net, "--dim", "batch=1..4")
+
+
 def test_a_model_that_fits_no_machine_ends_with_3_and_the_figures():
     need_data()
     machine = WORK / "small.ini"

@@ -191,7 +191,7 @@ def test_the_code_of_a_network_with_an_open_batch_is_made_for_one_image(folder):
                                 [onnx.tensor("w", [2, 1, 3, 3], [i / 4 for i in range(18)])]))
     given.write_bytes(files.npy((1, 1, 4, 4), [float(i) for i in range(16)]))
     muc("compile", path, "--target", "mcu", "-o", folder / "code", status=files.UNSUPPORTED,
-        message="dimension 'N' is open, 1..1024; --dim sets it, as N=1 or N=1..16")
+        message="dimension 'N' is open, 1..1024; --dim N=1 sets it, --dim N=1..16 narrows it")
     muc("compile", path, "--target", "mcu", "--dim", "N=1", "-o", folder / "code")
     found = json.loads(muc("verify", folder / "code", path, "--dim", "N=1", "--input", given, "--json"))
     assert found["exact"] is True, found

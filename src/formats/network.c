@@ -113,7 +113,7 @@ void muc_network_hint(muc_context *ctx, const muc_graph *graph)
         first = first ? first : input->name;
     }
     if (first)
-        muc_hint(ctx, "--dim sets it, as %s=1 or %s=1..16", first, first);
+        muc_hint(ctx, "--dim %s=1 sets it, --dim %s=1..16 narrows it", first, first);
 }
 
 void muc_network_close(muc_network *network)

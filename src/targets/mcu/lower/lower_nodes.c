@@ -31,6 +31,14 @@ bool muc_mcu_runs(muc_op op)
     return rows[op].writers[0].name != NULL;
 }
 
+static bool is_open(const muc_mcu_lowering *l, const muc_tensor *x)
+{
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!muc_expr_is_const(l->graph->pool, x->dims[i]))
+            return true;
+    return false;
+}
+
 static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
@@ -42,8 +50,11 @@ static muc_status refuse(const muc_mcu_lowering *l, const muc_node *node)
         shape.size = 0;
         muc_tensor_print_shape(l->graph, x, &shape);
     }
-    for (const writer *w = rows[node->op].writers; w->name; w++)
-        muc_text_add(&needs, "; %s needs %s", w->name, w->needs);
+    if (x && is_open(l, x)) /* what most writers need first */
+        muc_text_add(&needs, ", whose shape is open");
+    else
+        for (const writer *w = rows[node->op].writers; w->name; w++)
+            muc_text_add(&needs, "; %s needs %s", w->name, w->needs);
     status = muc_fail_on(muc_node_subject(l->ctx, l->graph, node), MUC_UNSUPPORTED,
                          "no kernel for %s of %s%s", muc_op_get(node->op)->name,
                          shape.data ? shape.data : "?", needs.data ? needs.data : "");
