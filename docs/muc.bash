@@ -8,6 +8,7 @@ _muc() {
     case "${COMP_WORDS[COMP_CWORD - 1]}" in
     --target) options="$(muc targets | awk 'NR > 2 && !NF { exit } NR > 2 { print $1 }')" ;;
     --machine) options="$(muc targets | awk 'known && $2 != "name" { print $2 } /^machines:/ { known = 1 }')" ;;
+    --board) options="$(muc targets | awk 'known && $1 == "mcu" { print $2 } /^machines:/ { known = 1 }')" ;;
     esac
     if [ -n "$options" ]; then
         COMPREPLY=($(compgen -W "$options" -- "$word") $(compgen -f -- "$word"))

@@ -56,10 +56,11 @@ def beside_muc():
     return dict(os.environ, PATH=f"{MUC.parent}:{os.environ['PATH']}")
 
 
-def test_bash_completes_machines():
-    script = muc("help", "--completion")[0] + "\nCOMP_WORDS=(muc compile --machine stm32h74); COMP_CWORD=3; _muc; echo ${COMPREPLY[@]}\n"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=beside_muc())
-    assert done.stdout == "stm32h743\n", done.stdout
+def test_bash_completes_machines_and_boards():
+    for words, name in ("compile --machine stm32h74", "stm32h743"), ("new x --board stm32h74", "stm32h743"), ("new x --board pe6", ""):
+        script = muc("help", "--completion")[0] + f"\nCOMP_WORDS=(muc {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _muc; echo ${{COMPREPLY[@]}}\n"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=beside_muc())
+        assert done.stdout == name + "\n", done.stdout
 
 
 def completed(shell, script, line):
@@ -90,6 +91,7 @@ def test_fish_and_zsh_complete_verbs_options_and_machines():
         has(options, "--no-bos")
         assert "--steps" not in options, options
         has(completed(shell, script, "muc compile --machine stm"), "stm32h743")
+        has(completed(shell, script, "muc new x --board stm"), "stm32h743")
 
 
 def test_completion_of_another_shell_is_refused():

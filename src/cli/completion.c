@@ -12,6 +12,8 @@ static const struct {
     { OPTION_TARGET, "muc targets | awk 'NR > 2 && !NF { exit } NR > 2 { print $1 }'" },
     { OPTION_MACHINE,
       "muc targets | awk 'known && $2 != \"name\" { print $2 } /^machines:/ { known = 1 }'" },
+    { OPTION_BOARD,
+      "muc targets | awk 'known && $1 == \"mcu\" { print $2 } /^machines:/ { known = 1 }'" },
 };
 
 enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
