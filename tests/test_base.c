@@ -141,6 +141,25 @@ static void elementary_functions_agree_with_libm(void **state)
     CHECK(muc_exp(-1000) == 0);
 }
 
+static void exponentials_at_once_are_those_alone(void **state)
+{
+    double x[100],
+        last[] = { 0, -0.0, NAN, HUGE_VAL, -HUGE_VAL, 709.78, 709.79, -745, -744.9, -691 };
+
+    (void)state;
+    for (int from = -7500; from < 7200; from += 100) {
+        for (int i = 0; i < 100; i++)
+            x[i] = (from + i) * 0.0999;
+        muc_exps(x, 100);
+        for (int i = 0; i < 100; i++)
+            CHECK(x[i] == muc_exp((from + i) * 0.0999));
+    }
+    memcpy(x, last, sizeof(last));
+    muc_exps(x, MUC_COUNT(last));
+    for (size_t i = 0; i < MUC_COUNT(last); i++)
+        CHECK(x[i] == muc_exp(last[i]) || (isnan(x[i]) && isnan(last[i])));
+}
+
 static void paths_cannot_leave_the_folder(void **state)
 {
     muc_file file;
@@ -398,6 +417,7 @@ int main(void)
         T(every_half_survives_the_round_trip),
         T(halves_round_to_nearest_even),
         T(elementary_functions_agree_with_libm),
+        T(exponentials_at_once_are_those_alone),
         T(paths_cannot_leave_the_folder),
         T(links_in_the_folder_are_followed_where_they_may_lead),
         T(what_a_path_leads_to_has_a_name),

@@ -5,8 +5,11 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/vector_loop.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "double arithmetic must round at every step (no x87)"
@@ -44,6 +47,44 @@ double muc_exp(double x)
     sum += 1;
     return k < -1000 ? sum * power_of_two(k + 200) * power_of_two(-200)
                      : sum * power_of_two(k / 2) * power_of_two(k - k / 2);
+}
+
+enum { LANES = 16 }; /* of muc_exp, at once */
+
+#define EACH_LANE for (int j = 0; j < LANES; j++)
+
+/* -690 < x <= 709.78 */
+MUC_WIDE_LOOP static void exp_lanes(double x[LANES])
+{
+    double n[LANES], r[LANES], term[LANES], sum[LANES];
+
+    EACH_LANE n[j] = x[j] / (LN2_HIGH + LN2_LOW) + 0.5;
+    EACH_LANE n[j] = (int)n[j] - (n[j] < (int)n[j]); /* floor */
+    EACH_LANE r[j] = x[j] - n[j] * LN2_HIGH - n[j] * LN2_LOW;
+    EACH_LANE term[j] = 1;
+    EACH_LANE sum[j] = 0;
+    for (int i = 1; i <= 14; i++) {
+        EACH_LANE term[j] = term[j] * r[j] / i;
+        EACH_LANE sum[j] += term[j];
+    }
+    EACH_LANE x[j] = (sum[j] + 1) * power_of_two((int)n[j] / 2);
+    EACH_LANE x[j] *= power_of_two((int)n[j] - (int)n[j] / 2);
+}
+
+void muc_exps(double *x, size_t count)
+{
+    for (size_t i = 0, m; i < count; i += m) {
+        double of[LANES] = { 0 };
+        bool plain = true;
+
+        m = count - i < LANES ? count - i : LANES;
+        memcpy(of, x + i, m * sizeof(*x));
+        EACH_LANE plain &= of[j] > -690 && of[j] <= 709.78;
+        if (plain)
+            exp_lanes(of);
+        for (size_t j = 0; j < m; j++)
+            x[i + j] = plain ? of[j] : muc_exp(x[i + j]);
+    }
 }
 
 double muc_log(double x)

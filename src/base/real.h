@@ -7,11 +7,14 @@
 #ifndef MUC_REAL_H
 #define MUC_REAL_H
 
-double muc_exp(double x);           /* 0 below -745, infinity above 710 */
-double muc_log(double x);           /* x > 0 */
-double muc_log_of_any(double x);    /* -infinity at 0, NaN below */
-double muc_pow(double x, double y); /* x > 0 */
-double muc_sin(double x);           /* |x| < 2^30 */
+#include <stddef.h>
+
+double muc_exp(double x);               /* 0 below -745, infinity above 710 */
+void muc_exps(double *x, size_t count); /* muc_exp of each, to the bit */
+double muc_log(double x);               /* x > 0 */
+double muc_log_of_any(double x);        /* -infinity at 0, NaN below */
+double muc_pow(double x, double y);     /* x > 0 */
+double muc_sin(double x);               /* |x| < 2^30 */
 double muc_cos(double x);
 double muc_expm1(double x); /* e^x - 1 */
 double muc_log1p(double x); /* log(1 + x), x > -1 */
