@@ -25,7 +25,7 @@ enum {
     LEAST_SHARED = 12000,  /* elements of weights, times rows and what reading them takes */
     LEAST_LINES = 1500,    /* elements of lines */
     LEAST_PACKED_ROWS = 8, /* for a thread that does not share columns, */
-    LEAST_ROWS = 24,       /* and where right operands are not packed */
+    LEAST_ROWS = 16,       /* and where right operands are not packed */
     AHEAD = 1024,          /* bytes */
     CHUNK_BYTES = 16 << 20
 };
