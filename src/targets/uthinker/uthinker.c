@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/large.h"
+#include "base/threads.h"
 #include "mur_stages.h"
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/clock/clock.h"
@@ -246,21 +247,75 @@ static muc_status time_split(muc_context *ctx, const choice *c, muc_uthinker_spl
     return time_tokens(ctx, c, &program, ps);
 }
 
-static muc_status try_split(muc_context *ctx, void *arg, muc_uthinker_split split)
+static muc_status try_split(muc_context *ctx, const choice *c, muc_uthinker_split split,
+                            uint64_t *ps)
 {
-    choice *c = arg;
     muc_uthinker_build *build;
     muc_status status;
-    uint64_t ps;
 
     MUC_TRY(MUC_NEW_ARRAY(ctx, "uthinker", 1, &build));
-    status = time_split(ctx, c, split, build, &ps);
+    status = time_split(ctx, c, split, build, ps);
+    muc_uthinker_build_free(build);
+    return status;
+}
+
+/* Takes another split if it is faster. */
+static muc_status compare_split(muc_context *ctx, void *arg, muc_uthinker_split split)
+{
+    choice *c = arg;
+    uint64_t ps = UINT64_MAX;
+    muc_status status = try_split(ctx, c, split, &ps);
+
     if (status == MUC_OK && ps < c->best_ps) {
         c->best_ps = ps;
         c->split = split;
     }
-    muc_uthinker_build_free(build);
     return forgive(ctx, status);
+}
+
+typedef struct candidates {
+    muc_context *ctx;
+    const choice *choice;
+    muc_uthinker_split split[2 * MOST_PARTS];
+    uint64_t ps[2 * MOST_PARTS]; /* UINT64_MAX: does not fit */
+    size_t count;
+} candidates;
+
+static muc_status add_candidate(muc_context *ctx, void *arg, muc_uthinker_split split)
+{
+    candidates *all = arg;
+
+    (void)ctx;
+    all->split[all->count] = split;
+    all->ps[all->count++] = UINT64_MAX;
+    return MUC_OK;
+}
+
+static muc_status time_candidate(void *arg, size_t i)
+{
+    candidates *all = arg;
+    muc_status status = try_split(all->ctx, all->choice, all->split[i], &all->ps[i]);
+
+    return status == MUC_NOFIT ? MUC_OK : status;
+}
+
+/* The fastest of those that fit, the first of equals. */
+static muc_status choose_candidate(muc_context *ctx, choice *c)
+{
+    candidates all = { .ctx = ctx, .choice = c };
+    muc_status status;
+
+    MUC_TRY(each_split(ctx, c->model, c->machine, add_candidate, &all));
+    status = muc_parallel_for(ctx, all.count, time_candidate, &all);
+    muc_error_clear(ctx);
+    if (status != MUC_OK) /* one after the other, so that the message is of the one that failed */
+        return each_split(ctx, c->model, c->machine, compare_split, c);
+    for (size_t i = 0; i < all.count; i++)
+        if (all.ps[i] < c->best_ps) {
+            c->best_ps = all.ps[i];
+            c->split = all.split[i];
+        }
+    return MUC_OK;
 }
 
 muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machine *machine,
@@ -289,16 +344,16 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     muc_status status = muc_uthinker_timed_machine(ctx, machine, &timed);
 
     if (status == MUC_OK)
-        status = each_split(ctx, model, machine, try_split, &c);
+        status = choose_candidate(ctx, &c);
     *small = other = c.split;
     other.o_by_head = false;
     other.together = true;
     if (status == MUC_OK && muc_uthinker_can_split(model, machine, other))
-        status = try_split(ctx, &c, other);
+        status = compare_split(ctx, &c, other);
     other = c.split;
     other.late = true;
     if (status == MUC_OK)
-        status = try_split(ctx, &c, other);
+        status = compare_split(ctx, &c, other);
     other = c.split;
     other.gains_once = true;
     if (status == MUC_OK)
@@ -306,7 +361,7 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     other = c.split;
     other.streamed = true;
     if (status == MUC_OK && timed.costs.time.sequencer_word != 0)
-        status = try_split(ctx, &c, other);
+        status = compare_split(ctx, &c, other);
     small->late = c.split.late; /* what is faster with heads together is so with heads apart */
     small->gains_once = c.split.gains_once;
     small->streamed = c.split.streamed;
