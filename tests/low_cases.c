@@ -1,21 +1,22 @@
 #include "low_cases.h"
+#include "mur_real.h"
 
 #include <string.h>
 
-#define LOW_KERNEL(isa, bytes, quantize, form) \
+#define LOW_KERNEL(isa, bytes, quantize, form, silu) \
     { \
 #isa, bytes, mur_##quantize##_quantize, mur_##isa##_linear, mur_##form##_embed, \
             mur_##form##_matrix_bytes, mur_##form##_matrix_pack, \
             { mur_##isa##_linear_q2, mur_##isa##_linear_q4 }, \
               { mur_##isa##_embed_q2, mur_##isa##_embed_q4 }, mur_##isa##_low_bytes, \
-                mur_##isa##_low_pack, mur_##isa##_linear_bd \
+                mur_##isa##_low_pack, mur_##isa##_linear_bd, mur_##silu##_f32 \
     }
 
 const low_kernel low_kernels[] = {
-    LOW_KERNEL(ref, 1, ref, ref),
-    LOW_KERNEL(dsp, 2, dsp, dsp),
-    LOW_KERNEL(mve, 1, mve, ref),
-    LOW_KERNEL(rv, 1, ref, ref),
+    LOW_KERNEL(ref, 1, ref, ref, silu),
+    LOW_KERNEL(dsp, 2, dsp, dsp, silu),
+    LOW_KERNEL(mve, 1, mve, ref, mve_silu),
+    LOW_KERNEL(rv, 1, ref, ref, silu),
 };
 const uint32_t low_kernels_count = sizeof(low_kernels) / sizeof(*low_kernels);
 
@@ -230,6 +231,30 @@ static uint32_t check_vectors(const low_kernel *kernel, uint32_t k, uint32_t *co
     return memcmp(&scale, &right, sizeof(scale)) == 0 ? *count : *count + 1;
 }
 
+/* in place, against its definition */
+static uint32_t check_silu(const low_kernel *kernel, uint32_t k, uint32_t *count)
+{
+    static const float some[] = { 0, 1e-40f, 1e-20f, 86.9f, 87.1f, 88.1f, 1e30f, 3e38f };
+    static float x[MOST_K], y[MOST_K];
+    uint32_t round = chance() % 3;
+
+    for (uint32_t i = 0; i < k; i++) {
+        x[i] = (float)(int32_t)chance() * (round == 0 ? 0x1p-28f : 0x1p-24f);
+        if (round == 2)
+            x[i] = some[chance() % (sizeof(some) / sizeof(*some))] * (i % 2 ? 1.0f : -1.0f);
+        y[i] = x[i];
+    }
+    kernel->silu(k, y, y);
+    *count = k;
+    for (uint32_t i = 0; i < k; i++) {
+        float expected = x[i] / (1.0f + mur_exp(-x[i]));
+
+        if (memcmp(&expected, &y[i], sizeof(expected)) != 0)
+            return i;
+    }
+    return k;
+}
+
 static void note(low_result *result, const matrix *m, uint32_t at, uint32_t count)
 {
     result->run++;
@@ -273,6 +298,8 @@ low_result low_check(const low_kernel *kernel)
         for (int round = 0; round < 3; round++) {
             uint32_t count, at = check_vectors(kernel, m.k, &count);
 
+            note(&result, &m, at, count);
+            at = check_silu(kernel, m.k, &count);
             note(&result, &m, at, count);
         }
     }

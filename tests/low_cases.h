@@ -23,6 +23,7 @@ typedef struct low_kernel {
     void (*pack)(uint32_t, uint32_t, uint32_t, const int8_t *, const uint16_t *, void *);
     /* of BlockDialect */
     void (*multiply_bd)(const mur_matrix_low *, uint32_t, const void *, const float *, float *);
+    void (*silu)(uint32_t, const float *, float *);
 } low_kernel;
 
 extern const low_kernel low_kernels[];

@@ -25,7 +25,7 @@ MUR_ATTENTION_Q8(avx2)
             mur_ref_matrix_pack, \
             { mur_##name##_linear_q2, mur_##name##_linear_q4 }, \
               { mur_ref_embed_q2, mur_ref_embed_q4 }, mur_ref_low_bytes, mur_ref_low_pack, \
-                mur_##name##_linear_bd \
+                mur_##name##_linear_bd, mur_silu_f32 \
     }
 
 static const low_kernel host_kernels[] = { HOST_KERNEL(host), HOST_KERNEL(avx2),

@@ -80,6 +80,7 @@ void mur_rope_f32(const float *cosines, const float *sines, uint32_t pos, uint32
 
 /* y = x / (1 + exp(-x)); the exponential is the series of mur_real.h. y may be x. */
 void mur_silu_f32(uint32_t count, const float *x, float *y);
+void mur_mve_silu_f32(uint32_t count, const float *x, float *y);
 /* y may be a or b */
 void mur_mul_f32(uint32_t count, const float *a, const float *b, float *y);
 void mur_add_f32(uint32_t count, const float *a, const float *b, float *y);

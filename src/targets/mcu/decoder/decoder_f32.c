@@ -179,7 +179,9 @@ static muc_status write_elements(muc_mcu_lowering *l, const muc_node *node, cons
 
 muc_status muc_mcu_write_silu_f32(muc_mcu_lowering *l, const muc_node *node)
 {
-    return write_elements(l, node, "silu_f32", 1);
+    bool is_mve = muc_mcu_isa_suits(l->isa, MUC_MCU_ISA_MVE) >= 0;
+
+    return write_elements(l, node, is_mve ? "mve_silu_f32" : "silu_f32", 1);
 }
 
 /* a and b of one shape, each computed at run time */
