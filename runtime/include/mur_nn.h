@@ -65,7 +65,8 @@ typedef struct mur_conv_shape {
  * point than 0 are few: _fits tells.
  *
  * Order: a conv kernel writes pixels row by row from left to right, and a pixel only after all of
- * its inputs are read; so in and out may overlap: see mur_conv_s8_lead. An fc kernel takes layers
+ * its inputs are read, or of groups only a group's, up to four pixels at a time; so in and out may
+ * overlap: see mur_conv_s8_lead. An fc kernel takes layers
  * of up to three vectors and writes their outputs in order, each as soon as it is known: see
  * mur_fc_s8_lead. A depthwise kernel's `out`
  * may be `in` if out_c = in_c, in_pitch = in_w * in_c, out_pitch = out_w * out_c, out_h <= in_h and

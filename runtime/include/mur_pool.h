@@ -6,7 +6,8 @@
 
 /* The part of a window that lies inside the image. */
 typedef struct mur_pool_window {
-    const int8_t *in; /* its first pixel */
+    const int8_t *in;  /* its first pixel */
+    const int8_t *end; /* behind the image */
     int32_t rows, columns, pitch, step;
 } mur_pool_window;
 
@@ -35,6 +36,7 @@ mur_pool_run(const mur_pool_s8 *layer, const int8_t *in, int8_t *out, mur_pool_p
 
     w.pitch = layer->in_pitch;
     w.step = layer->c;
+    w.end = in + (layer->in_h - 1) * layer->in_pitch + layer->in_w * layer->c;
     for (int32_t y = 0; y < layer->out_h; y++) {
         int32_t top = mur_pool_inside(y * layer->stride_h - layer->pad_top, layer->kernel_h,
                                       layer->in_h, &w.rows);

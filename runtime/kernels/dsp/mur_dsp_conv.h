@@ -6,13 +6,16 @@
 
 #include "mur_nn.h"
 
-/* Runs of neighbouring bytes. First the whole words of all runs in order, then what is left of
- * each. */
+/* Runs of neighbouring bytes. First the words of all runs in order, then what is left of each.
+ * Where that takes no more words, nothing is left: a run's last word is read whole, and what lies
+ * behind the run there meets weights of 0. */
 typedef struct mur_dsp_runs {
     int32_t a_row;       /* runs in a row of the kernel: 1, or one a tap */
     int32_t bytes;       /* of a run */
+    int32_t run_words;   /* of a run */
+    int32_t rest;        /* bytes of a run behind its words: 0 to 3 */
     int32_t whole_words; /* of all runs */
-    int32_t words;       /* with the rest: inputs of a group / 4, rounded up */
+    int32_t words;       /* with the rest */
 } mur_dsp_runs;
 
 static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
@@ -24,12 +27,18 @@ static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
     r.a_row = whole ? 1 : layer->shape.kernel_w;
     r.bytes = whole ? layer->shape.kernel_w * depth : depth;
     runs = layer->shape.kernel_h * r.a_row;
-    r.whole_words = runs * (r.bytes >> 2);
-    r.words = r.whole_words + ((runs * (r.bytes & 3) + 3) >> 2);
+    r.run_words = r.bytes >> 2;
+    r.rest = r.bytes & 3;
+    r.words = runs * r.run_words + ((runs * r.rest + 3) >> 2);
+    if (r.words == runs * ((r.bytes + 3) >> 2)) {
+        r.run_words = (r.bytes + 3) >> 2;
+        r.rest = 0;
+    }
+    r.whole_words = runs * r.run_words;
     return r;
 }
 
-/* A single vector takes the scratch of one pixel, with no border beside it. */
+/* A single vector has no border beside it. */
 static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
 {
     const mur_conv_shape *s = &layer->shape;
@@ -38,12 +47,12 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
-/* bytes of the widened inputs of a tile's pixels: four, or of a vector one if it may be alone */
+/* bytes of the widened inputs of a tile's pixels, of one group: of four, or of one if a row has
+ * fewer and a pixel may be alone */
 static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs,
                                            int alone)
 {
-    return (size_t)layer->shape.groups * (size_t)runs->words *
-           (alone && mur_dsp_is_vector(layer) ? 8 : 32);
+    return (size_t)runs->words * (alone && layer->shape.out_w < 4 ? 8 : 32);
 }
 
 /* words of two channels' weights, with biases, multipliers and shifts */

@@ -2,7 +2,9 @@
  * the form of mur_dsp_sums.h, share each input's widening.
  *
  * Weights: for each four channels, for four inputs, bytes 0 and 2 of the first pair, 1 and 3, then
- * of the second pair; of the last one or two channels of the first pair alone. */
+ * of the second pair; of the last one or two channels of the first pair alone. If inputs are left
+ * behind the last word, one more word ends with them, and its first inputs, which have had their
+ * products, have weights of 0. */
 #include "mur_dsp_sums.h"
 #include "mur_fc.h"
 
@@ -50,7 +52,7 @@ static const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t 
     "smlad r0, r9, r5, r0\n" \
     "smlad r2, r9, r7, r2\n"
 
-/* the same of two pairs and one word or more; x_end is behind the last */
+/* The same of two pairs, and of all inputs ahead of x_end: one word or more, and what is left. */
 /* clang-format off */
 __attribute__((naked, noinline)) static const uint32_t *
 add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const int8_t *x_end,
@@ -59,7 +61,9 @@ add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const
     __asm__ volatile("push {r3-r11, lr}\n"
                      "sub r4, r1, r0\n"
                      "mov r10, r0\n"
-                     "mov r11, r1\n"
+                     "bic r11, r4, #3\n"
+                     "add r11, r11, r0\n"
+                     "mov lr, r1\n"
                      "mov r12, r2\n"
                      "mov r0, #0\n"
                      "mov r1, #0\n"
@@ -73,6 +77,11 @@ add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const
                      MAC16
                      "cmp r10, r11\n"
                      "bne 1b\n"
+                     "cmp r11, lr\n"
+                     "itt ne\n"
+                     "subne r10, lr, #4\n"
+                     "movne r11, lr\n"
+                     "bne 2b\n"
                      "pop {r8}\n"
                      "ldm r8, {r4-r7}\n"
                      "sub r1, r1, r0\n"
@@ -92,29 +101,30 @@ add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const
 static const uint32_t *add_fours(const int8_t *x, const int8_t *x_end, const uint32_t *w,
                                  int32_t *sums)
 {
-    return add_words(x, (int32_t)(x_end - x) >> 2, w, 2, sums);
+    int32_t inputs = (int32_t)(x_end - x);
+
+    w = add_words(x, inputs >> 2, w, 2, sums);
+    return inputs & 3 ? add_words(x_end - 4, 1, w, 2, sums) : w;
 }
 
 #endif
 
-/* the same of a run of inputs, of which `rest` are behind the last word */
-static inline const uint32_t *add_run(const int8_t *x, int32_t words, int32_t rest,
-                                      const uint32_t *w, int32_t pairs, int32_t *sums)
+/* the same of any number of inputs and one or two pairs */
+static inline const uint32_t *add_run(const int8_t *x, int32_t inputs, const uint32_t *w,
+                                      int32_t pairs, int32_t *sums)
 {
-    const int8_t *end = x + 4 * words;
+    const int8_t *end = x + inputs;
+    int32_t words = inputs >> 2, rest = inputs & 3;
+    int8_t last[4] = { 0, 0, 0, 0 };
 
     if (pairs == 2 && words > 0)
-        w = add_fours(x, end, w, sums);
-    else
-        w = add_words(x, words, w, pairs, sums);
-    if (rest > 0) {
-        int8_t last[4] = { 0, 0, 0, 0 };
-
-        while (rest-- > 0)
-            last[rest] = end[rest];
-        w = add_words(last, 1, w, pairs, sums);
-    }
-    return w;
+        return add_fours(x, end, w, sums);
+    w = add_words(x, words, w, pairs, sums);
+    if (rest == 0)
+        return w;
+    for (int32_t i = 0; words == 0 && i < rest; i++)
+        last[i] = x[i];
+    return add_words(words == 0 ? last : end - 4, 1, w, pairs, sums);
 }
 
 /* a sum to an int8 by a multiplier below 1/2 */
@@ -157,8 +167,8 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
         const int8_t *x = in;
 
         for (; left >= 4 * (WORDS + 1); left -= 4 * WORDS, x += 4 * WORDS)
-            w = add_run(x, WORDS, 0, w, pairs, sums);
-        w = add_run(x, left >> 2, left & 3, w, pairs, sums);
+            w = add_run(x, 4 * WORDS, w, pairs, sums);
+        w = add_run(x, left, w, pairs, sums);
         for (int32_t i = 0; i < 4 && i < channels; i++, codes += coded)
             *out++ = (int8_t)output(sums[i], mul[*codes % MUR_FC_MULS], *codes / MUR_FC_MULS, zero);
     }

@@ -5,16 +5,23 @@
 /* A window's sums of four channels, in pairs of halves: 256 pixels never leave 16 bits. */
 enum { PIXELS_OF_HALVES = 256 };
 
-/* a + the low, and the high, halves of b */
-static uint32_t add_halves(uint32_t a, uint32_t b)
+/* halves + those of `plus` where they are not negative, of `minus` where they are, modulo 2^16 */
+static uint32_t add_by_sign(uint32_t halves, uint32_t plus, uint32_t minus)
 {
 #if MUR_HAVE_DSP
     uint32_t out;
 
-    __asm__("sadd16 %0, %1, %2" : "=r"(out) : "r"(a), "r"(b));
+    __asm__("sadd16 %0, %1, %4\n"
+            "sel %0, %2, %3\n"
+            "sadd16 %0, %0, %1\n"
+            : "=&r"(out)
+            : "r"(halves), "r"(plus), "r"(minus), "r"(0)
+            : "cc");
     return out;
 #else
-    return ((a + b) & 0xffffu) | ((a & 0xffff0000u) + (b & 0xffff0000u));
+    uint32_t low = (halves & 0x8000u ? minus : plus), high = halves >> 31 ? minus : plus;
+
+    return ((halves + low) & 0xffffu) | ((halves & 0xffff0000u) + (high & 0xffff0000u));
 #endif
 }
 
@@ -32,8 +39,8 @@ static inline __attribute__((always_inline)) void sum_four(const mur_pool_window
         for (int32_t x = w->columns; x > 0; x--, p += step) {
             uint32_t four = mur_four(p);
 
-            even = add_halves(even, mur_sxtb16(four));
-            odd = add_halves(odd, mur_sxtb16_odd(four));
+            even = mur_sxtab16(even, four);
+            odd = mur_sxtab16_odd(odd, four);
         }
     }
     sums[0] = even, sums[1] = odd;
@@ -53,44 +60,62 @@ static int32_t sum_one(const mur_pool_window *w, int32_t c)
     return sum;
 }
 
-/* How many elements a window has, and what an average may be: in registers, as outputs might
- * overwrite a layer. */
-typedef struct average_range {
-    int32_t count, min, max;
-} average_range;
-
-static inline int8_t average_of(int32_t sum, average_range r)
+/* May four channels from the first on be read of every pixel? */
+static int has_four(const mur_pool_window *w)
 {
-    return (int8_t)mur_clamp(mur_pool_divide(sum, r.count), r.min, r.max);
+    return w->in + (w->rows - 1) * w->pitch + (w->columns - 1) * w->step + 4 <= w->end;
 }
 
-/* The last channels that are no four are the last of four with some before, which may have been
- * overwritten. */
+/* Averages of four channels, whose sums are `sums`. In pairs of halves 128 is added to what the
+ * averages will be, so that they are rounded down, and half the count, or just less than that of a
+ * negative sum: its halves go away from zero, too. */
+static uint32_t average_four(const uint32_t sums[2], uint32_t count)
+{
+    uint32_t plus = (128 * count + count / 2) * 0x10001u, minus = plus - (~count & 1) * 0x10001u;
+    uint32_t even = add_by_sign(sums[0], plus, minus), odd = add_by_sign(sums[1], plus, minus);
+
+    return ((even & 0xffffu) / count | (odd & 0xffffu) / count << 8 | (even >> 16) / count << 16 |
+            (odd >> 16) / count << 24) ^
+           0x80808080u;
+}
+
+/* the last `count` of four channels */
+static inline void put_last(uint32_t four, int32_t count, int8_t *out)
+{
+    for (int32_t i = 4 - count; i < 4; i++)
+        *out++ = (int8_t)(four >> 8 * i);
+}
+
+/* Channels that are no four: the first of four, if there is memory, or the last of four with some
+ * before, which may have been overwritten. */
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    average_range r = { w->rows * w->columns, layer->min, layer->max };
-    int32_t c = 0, channels = layer->c;
-    uint32_t sums[2];
+    int32_t count = w->rows * w->columns, c = 0, channels = layer->c;
+    int32_t min = layer->min, max = layer->max;
+    uint32_t sums[2], four;
 
-    if (r.count <= 0)
-        r.count = 1; /* and the sums are 0 */
-    if (channels < 4 || r.count > PIXELS_OF_HALVES) {
+    count += count == 0; /* and the sums are 0 */
+    if (count > PIXELS_OF_HALVES || (channels < 4 && !has_four(w))) {
         for (; c < channels; c++)
-            out[c] = average_of(sum_one(w, c), r);
-        return;
+            out[c] = (int8_t)mur_pool_divide(sum_one(w, c), count);
+    } else if (channels < 4) {
+        sum_four(w, 0, sums);
+        four = average_four(sums, (uint32_t)count);
+        put_last(four << 8 * (4 - channels), channels, out);
+    } else {
+        for (; c + 4 <= channels; c += 4) {
+            sum_four(w, c, sums);
+            four = average_four(sums, (uint32_t)count);
+            __builtin_memcpy(out + c, &four, sizeof(four));
+        }
+        if (c < channels) {
+            sum_four(w, channels - 4, sums);
+            put_last(average_four(sums, (uint32_t)count), channels - c, out + c);
+        }
     }
-    for (; c < channels; c += 4) {
-        int32_t at = c + 4 <= channels ? c : channels - 4;
-        int8_t some[4], *to = at == c ? out + c : some;
-
-        sum_four(w, at, sums);
-        to[0] = average_of((int16_t)sums[0], r);
-        to[1] = average_of((int16_t)sums[1], r);
-        to[2] = average_of((int32_t)sums[0] >> 16, r);
-        to[3] = average_of((int32_t)sums[1] >> 16, r);
-        for (int32_t i = c - at; i > 0 && i < 4; i++)
-            out[at + i] = some[i];
-    }
+    if (min != INT8_MIN || max != INT8_MAX)
+        for (c = 0; c < channels; c++)
+            out[c] = (int8_t)mur_clamp(out[c], min, max);
 }
 
 void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
@@ -152,22 +177,26 @@ static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t 
 {
     uint32_t least = (uint8_t)layer->min * 0x1010101u, most = ~((uint8_t)layer->max * 0x1010101u);
     int32_t c = 0, channels = layer->c;
+    uint32_t best;
 
-    for (; c < channels && channels >= 4; c += 4) {
-        int32_t at = c + 4 <= channels ? c : channels - 4;
-        uint32_t best = greatest_four(w, at, least);
-
-        best = ~greatest_of(~best, most); /* the least of both */
-        if (at == c)
-            __builtin_memcpy(out + c, &best, sizeof(best));
-        else
-            for (int32_t i = c - at; i < 4; i++)
-                out[at + i] = (int8_t)(best >> 8 * i);
+    if (channels < 4 && has_four(w)) {
+        best = ~greatest_of(~greatest_four(w, 0, least), most);
+        put_last(best << 8 * (4 - channels), channels, out);
+        return;
+    }
+    for (; c + 4 <= channels; c += 4) {
+        best = ~greatest_of(~greatest_four(w, c, least), most); /* the least of both */
+        __builtin_memcpy(out + c, &best, sizeof(best));
+    }
+    if (c < channels && channels > 4) {
+        best = ~greatest_of(~greatest_four(w, channels - 4, least), most);
+        put_last(best, channels - c, out + c);
+        return;
     }
     for (; c < channels; c++) {
-        int32_t best = greatest_one(w, c, layer->min);
+        int32_t one = greatest_one(w, c, layer->min);
 
-        out[c] = (int8_t)(best > layer->max ? layer->max : best);
+        out[c] = (int8_t)(one > layer->max ? layer->max : one);
     }
 }
 

@@ -1,14 +1,14 @@
 /* mur_dsp_window.h - the inputs of windows, for mur_dsp_conv_s8 and mur_dsp_conv_wide_s8.
  *
- * The inputs of four neighbouring pixels (of one, where a row ends) are widened to int16 in
- * scratch, in the order of the weights; then one run over all output channels. A kernel row is one
- * run of bytes unless it is dilated or grouped; bytes of a run beyond the last multiple of four are
- * gathered behind the words of all runs. */
+ * The inputs of a group of four neighbouring pixels (of one, where a row ends) are widened to int16
+ * in scratch, in the order of the weights; then one run over the group's output channels. A kernel
+ * row is one run of bytes unless it is dilated or grouped. */
 #ifndef MUR_DSP_WINDOW_H
 #define MUR_DSP_WINDOW_H
 
 #include "mur_dsp.h"
 #include "mur_dsp_conv.h"
+#include "mur_nn_arith.h"
 
 #include <string.h>
 
@@ -16,9 +16,10 @@
 typedef struct mur_dsp_window {
     const mur_conv_s8 *layer;
     mur_dsp_runs runs;
-    uint32_t *x;    /* inputs of one or four pixels, of all groups */
-    int8_t *border; /* a run with bytes outside the image */
-    const int8_t *in;
+    int32_t is_run;         /* is a window one run of words, in a row that is never outside? */
+    uint32_t *x;            /* inputs of one or four pixels, of a group */
+    int8_t *border;         /* a run with bytes outside the image */
+    const int8_t *in, *end; /* the group's first channel; behind the image */
 } mur_dsp_window;
 
 /* one pixel of `pixels` that share x by turns */
@@ -70,22 +71,25 @@ static void mur_dsp_widen4(uint32_t *x, const int8_t *from, int32_t step, int32_
 #endif
 }
 
-/* byte `at` of the bytes behind the words */
-static void mur_dsp_put_rest(uint32_t *x, int32_t pixels, int32_t at, int8_t byte)
+/* the place of byte `at` of the bytes behind the words; the next pixel's is two behind it */
+static int16_t *mur_dsp_rest_at(uint32_t *behind, int32_t pixels, int32_t at)
 {
-    int16_t wide = byte;
-    uint32_t *word = x + ((at >> 2) * 2 + (at & 1)) * pixels;
+    return (int16_t *)(void *)(behind + ((at >> 2) * 2 + (at & 1)) * pixels) + ((at >> 1) & 1);
+}
 
-    __builtin_memcpy((uint8_t *)word + (at & 2), &wide, sizeof(wide)); /* no call */
+static void mur_dsp_put_rest(int16_t *to, int16_t wide)
+{
+    __builtin_memcpy(to, &wide, sizeof(wide)); /* no call */
 }
 
 /* row `i` of a window whose left edge is `column`: run j begins at the result, which may be a copy
  */
 static const int8_t *mur_dsp_find_run(const mur_dsp_window *window, int32_t row, int32_t column,
-                                      int32_t group, int32_t j)
+                                      int32_t j)
 {
     const mur_conv_s8 *layer = window->layer;
     int32_t bytes = window->runs.bytes, before = 0, inside = bytes;
+    const int8_t *from;
 
     if (row < 0 || row >= layer->shape.in_h) {
         inside = 0;
@@ -100,107 +104,146 @@ static const int8_t *mur_dsp_find_run(const mur_dsp_window *window, int32_t row,
         if (column < 0 || column >= layer->shape.in_w)
             inside = 0;
     }
-    if (inside == bytes)
-        return window->in + row * layer->shape.in_pitch + column * layer->shape.in_c +
-               group * bytes;
+    from = window->in + row * layer->shape.in_pitch + (column < 0 ? 0 : column) * layer->shape.in_c;
+    if (inside == bytes && window->end - from >= 4 * window->runs.run_words)
+        return from;
     memset(window->border, layer->in_zero, (size_t)bytes);
     if (inside > 0)
-        memcpy(window->border + before,
-               window->in + row * layer->shape.in_pitch +
-                   (column < 0 ? 0 : column) * layer->shape.in_c,
-               (size_t)inside);
+        memcpy(window->border + before, from, (size_t)inside);
     return window->border;
+}
+
+/* Do the windows of `pixels` pixels from `column` on lie between the edges, and is there memory
+ * behind the last one's runs, and of the pixels after it, of which `read` are read in all? */
+static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t top, int32_t column,
+                             int32_t pixels, int32_t read)
+{
+    const mur_conv_shape *s = &window->layer->shape;
+    int32_t last = column + (pixels - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
+    int32_t left = s->in_w - 1 - last - (read - pixels) * s->stride_w; /* pixels of the row */
+
+    if (column < 0 || last >= s->in_w)
+        return 0;
+    if (top + (s->kernel_h - 1) * s->dilation_h < s->in_h - 1) /* there is another row */
+        return left + s->in_w > 3;
+    return left >= 0 && left * s->in_c >= 4 * window->runs.run_words - window->runs.bytes;
 }
 
 /* one of `pixels` pixels */
 static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t pixels, int32_t top,
                             int32_t column)
 {
-    const mur_conv_s8 *layer = window->layer;
-    int32_t words = window->runs.bytes >> 2, rest = window->runs.bytes & 3;
+    const mur_conv_shape *s = &window->layer->shape;
+    int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
+    int32_t is_inside = mur_dsp_is_inside(window, top, column, 1, 1);
+    uint32_t *behind = x + window->runs.whole_words * 2 * pixels;
+    const int8_t *row = window->in + top * s->in_pitch + column * s->in_c;
 
-    for (int32_t group = 0; group < layer->shape.groups;
-         group++, x += window->runs.words * 2 * pixels) {
-        uint32_t *to = x, *behind = x + window->runs.whole_words * 2 * pixels;
-        int32_t at = 0;
+    for (int32_t i = 0; i < s->kernel_h; i++, row += s->dilation_h * s->in_pitch) {
+        int32_t y = top + i * s->dilation_h, is_whole = is_inside && y >= 0 && y < s->in_h;
+        const int8_t *from = row;
 
-        for (int32_t i = 0; i < layer->shape.kernel_h; i++)
-            for (int32_t j = 0; j < window->runs.a_row; j++) {
-                const int8_t *from =
-                    mur_dsp_find_run(window, top + i * layer->shape.dilation_h, column, group, j);
-
-                mur_dsp_widen1(to, pixels, from, words);
-                to += words * 2 * pixels;
-                for (int32_t k = 0; k < rest; k++)
-                    mur_dsp_put_rest(behind, pixels, at++, from[words * 4 + k]);
-            }
+        for (int32_t j = 0; j < window->runs.a_row; j++, x += words * 2 * pixels) {
+            if (!is_whole)
+                from = mur_dsp_find_run(window, y, column, j);
+            mur_dsp_widen1(x, pixels, from, words);
+            for (int32_t k = 0; k < rest; k++)
+                mur_dsp_put_rest(mur_dsp_rest_at(behind, pixels, at++), from[words * 4 + k]);
+            from += s->dilation_w * s->in_c;
+        }
     }
 }
 
-/* Four pixels whose windows lie between the left and the right edge, each kernel row one run. */
-static void mur_dsp_gather4(const mur_dsp_window *window, int32_t top, int32_t column)
+/* Four pixels whose windows lie inside. */
+static __attribute__((noinline)) void mur_dsp_gather4(const mur_dsp_window *window, int32_t top,
+                                                      int32_t column)
 {
-    const mur_conv_s8 *layer = window->layer;
-    int32_t words = window->runs.bytes >> 2, rest = window->runs.bytes & 3, at = 0;
-    int32_t step = layer->shape.stride_w * layer->shape.in_c;
+    const mur_conv_shape *s = &window->layer->shape;
+    int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
+    int32_t down = s->dilation_h, end = top + s->kernel_h * down, step = s->in_c;
+    const int8_t *row = window->in + top * s->in_pitch + column * step;
     uint32_t *to = window->x, *behind = to + window->runs.whole_words * 8;
 
-    for (int32_t i = 0; i < layer->shape.kernel_h; i++, to += words * 8) {
-        int32_t row = top + i * layer->shape.dilation_h;
-        const int8_t *from = window->in + row * layer->shape.in_pitch + column * layer->shape.in_c;
-        int32_t by = step;
+    for (; top < end; top += down, row += down * s->in_pitch) {
+        int32_t by = s->stride_w * step, next = s->dilation_w * step;
+        const int8_t *from = row;
 
-        if (row < 0 || row >= layer->shape.in_h) {
-            from = mur_dsp_find_run(window, row, column, 0, 0);
-            by = 0;
+        if (top < 0 || top >= s->in_h) {
+            from = mur_dsp_find_run(window, top, column, 0);
+            by = next = 0;
         }
-        mur_dsp_widen4(to, from, by, words);
-        from += words * 4;
-        for (int32_t k = 0; k < rest; k++, at++)
-            for (int32_t pixel = 0; pixel < 4; pixel++)
-                mur_dsp_put_rest(behind + pixel, 4, at, from[pixel * by + k]);
+        for (int32_t j = window->runs.a_row; j > 0; j--, from += next, to += words * 8) {
+            mur_dsp_widen4(to, from, by, words);
+            for (int32_t k = 0; k < rest; k++) {
+                const int8_t *byte = from + words * 4 + k;
+                int16_t *half = mur_dsp_rest_at(behind, 4, at++);
+
+                mur_dsp_put_rest(half, byte[0]);
+                mur_dsp_put_rest(half + 2, byte[by]);
+                mur_dsp_put_rest(half + 4, byte[2 * by]);
+                mur_dsp_put_rest(half + 6, byte[3 * by]);
+            }
+        }
     }
 }
 
-/* up to four pixels whose inputs lie in window->x */
-typedef void mur_dsp_multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out);
-
-/* does a row of four pixels at `column`s stay between the edges, each row one run? */
-static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t column)
+/* up to four pixels by turns with those of four */
+static inline void mur_dsp_gather(const mur_dsp_window *window, int32_t pixels, int32_t top,
+                                  int32_t column)
 {
-    const mur_conv_s8 *layer = window->layer;
+    const mur_conv_shape *s = &window->layer->shape;
 
-    return window->runs.a_row == 1 && layer->shape.groups == 1 && column >= 0 &&
-           column + 3 * layer->shape.stride_w + layer->shape.kernel_w <= layer->shape.in_w;
+    if (!mur_dsp_is_inside(window, top, column, pixels, 4)) {
+        for (int32_t i = 0; i < pixels; i++, column += s->stride_w)
+            mur_dsp_gather1(window, window->x + i, 4, top, column);
+    } else if (window->is_run) {
+        mur_dsp_widen4(window->x, window->in + top * s->in_pitch + column * s->in_c,
+                       s->stride_w * s->in_c, window->runs.words);
+    } else {
+        mur_dsp_gather4(window, top, column);
+    }
 }
+
+/* a group of up to four pixels, whose inputs lie in window->x */
+typedef void mur_dsp_multiply(const mur_dsp_window *window, int32_t group, int32_t pixels,
+                              int8_t *out);
 
 /* left_over: of a row's last pixels, fewer than four, how many at a time: 1, alone, or 3, by turns
  * with those of four */
-static inline void mur_dsp_run_row(const mur_dsp_window *window, int32_t top, int8_t *out,
-                                   int32_t left_over, mur_dsp_multiply *multiply)
+static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int32_t top,
+                                   int8_t *out, int32_t left_over, mur_dsp_multiply *multiply)
 {
-    const mur_conv_s8 *layer = window->layer;
-    int32_t column = -layer->shape.pad_left, x = 0;
+    const mur_conv_shape *s = &window->layer->shape;
+    int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels;
 
-    for (; x + 4 <= layer->shape.out_w; x += 4, column += 4 * layer->shape.stride_w) {
-        if (mur_dsp_is_inside(window, column))
-            mur_dsp_gather4(window, top, column);
-        else
-            for (int32_t i = 0; i < 4; i++)
-                mur_dsp_gather1(window, window->x + i, 4, top, column + i * layer->shape.stride_w);
-        multiply(window, 4, out);
-        out += 4 * layer->shape.out_c;
+    if (groups > 1)
+        depth /= groups;
+    for (int32_t left = s->out_w; left > 0; left -= pixels) {
+        pixels = left >= 4 ? 4 : left_over == 1 ? 1 : left;
+        window->in = in;
+        for (int32_t group = 0; group < groups; group++, window->in += depth) {
+            if (left_over == 1 && pixels == 1)
+                mur_dsp_gather1(window, window->x, 1, top, column);
+            else
+                mur_dsp_gather(window, pixels, top, column);
+            multiply(window, group, pixels, out);
+        }
+        column += pixels * s->stride_w;
+        out += pixels * s->out_c;
     }
-    for (int32_t i = 0; x + i < layer->shape.out_w; column += layer->shape.stride_w) {
-        mur_dsp_gather1(window, window->x + i, left_over == 1 ? 1 : 4, top, column);
-        i++;
-        if (i < left_over && x + i < layer->shape.out_w)
-            continue;
-        multiply(window, i, out);
-        out += i * layer->shape.out_c;
-        x += i;
-        i = 0;
-    }
+}
+
+/* `channels` of each of the pixels to the layer's range, where it is not int8's */
+static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels, int32_t channels,
+                                        int8_t *out)
+{
+    int32_t least = layer->output.min, most = layer->output.max;
+
+    if (least == INT8_MIN && most == INT8_MAX)
+        return;
+    for (; pixels > 0; pixels--, out += layer->shape.out_c)
+        for (int32_t c = 0; c < channels; c++)
+            out[c] = (int8_t)mur_clamp(out[c], least, most);
 }
 
 /* the whole layer */
@@ -211,15 +254,18 @@ static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t 
     size_t x_bytes;
 
     window.layer = layer;
-    window.in = in;
+    window.end = in + (layer->shape.in_h - 1) * layer->shape.in_pitch +
+                 layer->shape.in_w * layer->shape.in_c;
     window.runs = mur_dsp_runs_of(layer);
+    window.is_run = layer->shape.kernel_h == 1 && layer->shape.pad_top == 0 &&
+                    window.runs.a_row == 1 && window.runs.rest == 0;
     window.x = scratch;
     x_bytes = mur_dsp_widened_bytes(layer, &window.runs, left_over == 1);
     window.border = (int8_t *)scratch + x_bytes;
-    if (window.runs.words != window.runs.whole_words) /* their last word is not filled */
+    if (window.runs.rest > 0) /* their last word is not filled */
         memset(scratch, 0, x_bytes);
     for (int32_t y = 0; y < layer->shape.out_h; y++)
-        mur_dsp_run_row(&window, y * layer->shape.stride_h - layer->shape.pad_top,
+        mur_dsp_run_row(&window, in, y * layer->shape.stride_h - layer->shape.pad_top,
                         out + y * layer->shape.out_pitch, left_over, multiply);
 }
 

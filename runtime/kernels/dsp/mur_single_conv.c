@@ -3,14 +3,6 @@
 #include "mur_dsp_quad.h"
 #include "mur_dsp_window.h"
 
-#include "mur_nn_arith.h"
-
-static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
-{
-    for (; count > 0; count--, out++)
-        *out = (int8_t)mur_clamp(*out, to->min, to->max);
-}
-
 /* the channels behind the last whole four, by way of pixels with room for all four */
 static void multiply_last(mur_dsp_quad *quad, int32_t channels, int8_t *out, int32_t out_step)
 {
@@ -25,36 +17,32 @@ static void multiply_last(mur_dsp_quad *quad, int32_t channels, int8_t *out, int
             out[c] = last[4 * i + c];
 }
 
-static void multiply(const mur_dsp_window *window, int32_t pixels, int8_t *out)
+/* a group of up to four pixels */
+static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
 {
     const mur_conv_shape *shape = &window->layer->shape;
-    const mur_output_s8 *to = &window->layer->output;
     int32_t channels = shape->groups == 1 ? shape->out_c : shape->out_c / shape->groups;
     int32_t words = mur_dsp_quad_words(window->runs.words);
     mur_dsp_quad quad;
 
-    quad.x_end = window->x;
-    quad.w_end = window->layer->packed;
-    quad.out_step = shape->out_c;
-    quad.zero = 2 * to->zero + 1;
+    out += group * channels;
     quad.words = window->runs.words;
+    quad.x = window->x;
+    quad.x_end = quad.x + quad.words * 8;
+    quad.w = (const uint32_t *)window->layer->packed + group * ((channels + 3) >> 2) * words;
+    quad.w_end = quad.w + (channels >> 2) * words;
+    quad.out = out;
+    quad.out_step = shape->out_c;
+    quad.zero = 2 * window->layer->output.zero + 1;
     quad.pixels = pixels;
-    for (int32_t c = 0; c < shape->out_c; c += channels) {
-        quad.x = quad.x_end;
-        quad.x_end = quad.x + quad.words * 8;
+    if (channels > 3)
+        mur_dsp_run_quads(&quad);
+    if (channels & 3) {
         quad.w = quad.w_end;
-        quad.w_end = quad.w + (channels >> 2) * words;
-        quad.out = out + c;
-        if (channels > 3)
-            mur_dsp_run_quads(&quad);
-        if (channels & 3) {
-            quad.w = quad.w_end;
-            quad.w_end += words;
-            multiply_last(&quad, channels & 3, out + c + (channels & ~3), shape->out_c);
-        }
+        quad.w_end += words;
+        multiply_last(&quad, channels & 3, out + (channels & ~3), shape->out_c);
     }
-    if (to->min != INT8_MIN || to->max != INT8_MAX)
-        clamp(out, pixels * shape->out_c, to);
+    mur_dsp_clamp_pixels(window->layer, pixels, channels, out);
 }
 
 void mur_single_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)

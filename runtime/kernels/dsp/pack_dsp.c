@@ -145,8 +145,10 @@ static size_t window_bytes(const mur_conv_s8 *layer, int alone)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
+    int has_border = !mur_dsp_is_vector(layer) || runs.run_words * 4 > runs.bytes;
+
     return mur_dsp_widened_bytes(layer, &runs, alone) +
-           (mur_dsp_is_vector(layer) ? 0 : ((size_t)runs.bytes + 15) & ~(size_t)15);
+           (has_border ? ((size_t)runs.bytes + 15) & ~(size_t)15 : 0);
 }
 
 size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -158,28 +160,31 @@ size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
  */
 static int32_t input_at(const mur_dsp_runs *runs, int32_t at, int32_t count)
 {
-    int32_t words = runs->bytes >> 2, rest = runs->bytes & 3, run, index;
+    int32_t of_words = 4 * runs->run_words, run, index;
 
     if (at < runs->whole_words * 4)
-        return at / (words * 4) * runs->bytes + at % (words * 4);
+        return at % of_words < runs->bytes ? at / of_words * runs->bytes + at % of_words : -1;
+    if (runs->rest == 0)
+        return -1;
     at -= runs->whole_words * 4;
-    run = at / (rest == 0 ? 1 : rest);
-    index = run * runs->bytes + words * 4 + at % (rest == 0 ? 1 : rest);
+    run = at / runs->rest;
+    index = run * runs->bytes + of_words + at % runs->rest;
     return index < count ? index : -1;
 }
 
-static int32_t weight_at(const view *v, const mur_dsp_runs *runs, int32_t at)
+/* or `none` where there is no input */
+static int32_t weight_at(const view *v, const mur_dsp_runs *runs, int32_t at, int32_t none)
 {
     int32_t index = v->weights ? input_at(runs, at, v->count) : -1;
 
-    return index < 0 ? 0 : v->weights[index];
+    return index < 0 ? none : v->weights[index];
 }
 
 /* the weights of a and b for inputs i and i + 2 */
 static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i)
 {
-    int32_t low = 256 * weight_at(b, runs, i) + weight_at(a, runs, i);
-    int32_t high = 256 * weight_at(b, runs, i + 2) + weight_at(a, runs, i + 2);
+    int32_t low = 256 * weight_at(b, runs, i, 0) + weight_at(a, runs, i, 0);
+    int32_t high = 256 * weight_at(b, runs, i + 2, 0) + weight_at(a, runs, i + 2, 0);
 
     return (uint16_t)low | (uint32_t)(uint16_t)high << 16;
 }
@@ -296,12 +301,14 @@ size_t mur_dsp_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
            (size_t)pairs * (size_t)runs.words * 8;
 }
 
-/* weights of a and b (or NULL) for inputs i and i + 2, one a byte */
-static uint32_t bytes_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i)
+/* weights of a and b for inputs i and i + 2, one a byte; `zero` is their zero point */
+static uint32_t bytes_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i,
+                           int32_t zero)
 {
-    return (uint8_t)weight_at(a, runs, i) | (uint32_t)(uint8_t)weight_at(b, runs, i) << 8 |
-           (uint32_t)(uint8_t)weight_at(a, runs, i + 2) << 16 |
-           (uint32_t)(uint8_t)weight_at(b, runs, i + 2) << 24;
+    return (uint8_t)weight_at(a, runs, i, zero) |
+           (uint32_t)(uint8_t)weight_at(b, runs, i, zero) << 8 |
+           (uint32_t)(uint8_t)weight_at(a, runs, i + 2, zero) << 16 |
+           (uint32_t)(uint8_t)weight_at(b, runs, i + 2, zero) << 24;
 }
 
 void mur_dsp_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -321,8 +328,8 @@ void mur_dsp_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
             channel->shift = pair[i].shift;
         }
         for (int32_t i = 0; i < runs.words; i++) {
-            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i);
-            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i + 1);
+            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i, layer->weight_zero);
+            *out++ = bytes_word(&pair[0], &pair[1], &runs, 4 * i + 1, layer->weight_zero);
         }
     }
 }
@@ -355,6 +362,20 @@ static size_t fc_weight_bytes(const mur_conv_s8 *layer)
     return words * pairs * 8;
 }
 
+/* The weights of a and b for inputs k and k + 2. If the last word has fewer than four inputs, it is
+ * the vector's last four, of which some have had their products. */
+static uint32_t fc_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t k)
+{
+    int32_t whole = runs->bytes & ~3;
+    uint32_t word;
+
+    if (k < whole || whole == 0)
+        return weights_word(a, b, runs, k);
+    k -= 4 - (runs->bytes & 3);
+    word = weights_word(a, b, runs, k);
+    return k >= whole ? word : k + 2 >= whole ? word & 0xffff0000u : 0;
+}
+
 static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
@@ -368,8 +389,8 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
             (void)take_pair(layer, plain, plain_view, c + 2 * i, &a[i], &b[i]);
         for (int32_t k = 0; k < runs.words; k++)
             for (int32_t i = 0; i < pairs; i++) {
-                *out++ = weights_word(&a[i], &b[i], &runs, 4 * k);
-                *out++ = weights_word(&a[i], &b[i], &runs, 4 * k + 1);
+                *out++ = fc_word(&a[i], &b[i], &runs, 4 * k);
+                *out++ = fc_word(&a[i], &b[i], &runs, 4 * k + 1);
             }
     }
 }

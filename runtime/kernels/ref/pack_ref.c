@@ -215,7 +215,8 @@ static int32_t first_read(const mur_conv_shape *layer, int32_t y, int32_t x)
     return (row < 0 ? 0 : row) * layer->in_pitch + (column < 0 ? 0 : column) * layer->in_c;
 }
 
-/* What is written up to a pixel must lie below all that is read after it. */
+/* What is written up to a pixel must lie below all that is read after it; where there are groups,
+ * below what the three pixels before read, too. */
 int32_t mur_conv_s8_lead(const mur_conv_shape *layer)
 {
     int32_t lead = INT32_MIN;
@@ -226,6 +227,8 @@ int32_t mur_conv_s8_lead(const mur_conv_shape *layer)
 
             if (x + 1 < layer->out_w)
                 read = first_read(layer, y, x + 1);
+            if (layer->groups > 1)
+                read = first_read(layer, y, x > 3 ? x - 3 : 0);
             if (y + 1 < layer->out_h && first_read(layer, y + 1, 0) < read)
                 read = first_read(layer, y + 1, 0);
             if (read != INT32_MAX && written - read > lead)

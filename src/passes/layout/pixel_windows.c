@@ -34,10 +34,11 @@ typedef struct blocks {
     bool last; /* channels */
     uint32_t spatial, rank, groups;
     uint32_t kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
-    uint32_t taps[SPATIAL];  /* of the convolution's window */
-    uint32_t in[SPATIAL];    /* pixels */
-    uint32_t made[SPATIAL];  /* of the convolution */
-    uint32_t first[SPATIAL]; /* of the blocks' pixels that are asked for, and how many */
+    uint32_t taps[SPATIAL];   /* of the convolution's window */
+    uint32_t in[SPATIAL];     /* pixels */
+    uint32_t before[SPATIAL]; /* whole blocks that nobody asks for: less padding */
+    uint32_t made[SPATIAL];   /* of the convolution */
+    uint32_t first[SPATIAL];  /* of the blocks' pixels that are asked for, and how many */
     uint32_t out[SPATIAL];
     uint32_t in_channels, channels, phases; /* pixels of a block */
 } blocks;
@@ -59,10 +60,13 @@ static bool find_block(const muc_rewrite *r, const muc_node *node, blocks *b, ui
         return false;
     b->stride[d] = (uint32_t)stride;
     b->dilation[d] = (uint32_t)dilation;
-    b->first[d] = (uint32_t)pad;
     b->taps[d] = ((b->kernel[d] - 1) * b->dilation[d] + b->stride[d]) / b->stride[d];
+    b->before[d] = (uint32_t)(pad / stride);
+    b->before[d] = b->before[d] < b->taps[d] ? b->before[d] : b->taps[d] - 1;
+    b->first[d] = (uint32_t)pad - b->before[d] * b->stride[d];
     b->made[d] = (b->first[d] + b->out[d] + b->stride[d] - 1) / b->stride[d];
-    b->made[d] = b->made[d] > b->in[d] ? b->made[d] : b->in[d];
+    if (b->made[d] + b->before[d] < b->in[d])
+        b->made[d] = b->in[d] - b->before[d];
     b->phases *= b->stride[d];
     return true;
 }
@@ -249,8 +253,8 @@ static muc_status add_conv(muc_rewrite *r, const muc_node *node, const blocks *b
     if (bias != MUC_NO_ID)
         MUC_TRY(add_repeated(r, b, old(r, bias), &inputs[2]));
     for (uint32_t d = 0; d < b->spatial; d++) {
-        pads[d] = (int64_t)b->taps[d] - 1;
-        pads[b->spatial + d] = (int64_t)b->made[d] - b->in[d];
+        pads[d] = (int64_t)b->taps[d] - 1 - b->before[d];
+        pads[b->spatial + d] = (int64_t)b->made[d] + b->before[d] - b->in[d];
     }
     attributes[0] = (muc_attribute){ .key = MUC_KEY_CHANNELS_LAST, .value.integer = b->last };
     attributes[1] =

@@ -394,24 +394,35 @@ static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
     };
 }
 
+/* windows of one column, side by side: columns are channels */
+static mur_pool_s8 flatten_pool(mur_pool_s8 layer)
+{
+    if (layer.kernel_w == 1 && layer.stride_w == 1 && layer.pad_left == 0 &&
+        layer.in_w == layer.out_w) {
+        layer.c *= layer.in_w;
+        layer.in_w = layer.out_w = 1;
+    }
+    return layer;
+}
+
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char in_tiles[] = "mur_tiles_pool_s8";
     const char *name = node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8";
     const char *function = muc_mcu_find_kernel(l->isa, name)->function;
-    const mur_pool_s8 layer = pool_of(l, node);
+    const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
     muc_mcu_tiling tiling;
     bool fits;
 
     if (muc_mcu_dim(l, muc_mcu_input(l, node, 0), 0) > 1)
-        return muc_mcu_write_pool_images(l, node, function, &layer);
+        return muc_mcu_write_pool_images(l, node, function, &flat);
     MUC_TRY(muc_mcu_find_pool_tiles(l, node, &layer, &tiling, &fits));
     MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
     if (fits)
         MUC_TRY(muc_mcu_need_function(l->ctx, l->program, in_tiles));
     MUC_TRY(muc_mcu_begin_step(l, node, fits ? in_tiles : function));
     begin_descriptor(l, "pool_s8");
-    muc_mcu_print_pool(&l->text, &layer);
+    muc_mcu_print_pool(&l->text, fits ? &layer : &flat);
     end_descriptor(l);
     if (fits) {
         MUC_TRY(muc_mcu_use_pool_tiles(l, &layer, &tiling, function));
