@@ -4,6 +4,7 @@
 #include "operators.h"
 #include "passes/simplify/canonical.h"
 #include "passes/layout/pixel_windows.h"
+#include "passes/rewrite.h"
 
 enum { MOST = 4096 };
 
@@ -180,6 +181,64 @@ static void transposed_convolutions_make_blocks(void **state)
     }
 }
 
+/* an int8 convolution of small images, with more padding than a window needs */
+static void write_padded(muc_text *text)
+{
+    unsigned size[2], kernel[2], stride[2], begin[2], end[2], dilation[2], made[2];
+
+    for (unsigned d = 0; d < 2; d++)
+        do {
+            size[d] = between(1, 3);
+            kernel[d] = between(1, 6);
+            stride[d] = between(1, 2);
+            dilation[d] = between(1, 2);
+            begin[d] = between(0, 7);
+            end[d] = between(0, 7);
+            made[d] = (size[d] + begin[d] + end[d] - (kernel[d] - 1) * dilation[d] - 1) / stride[d];
+        } while (size[d] + begin[d] + end[d] < (kernel[d] - 1) * dilation[d] + 1 || made[d] > 8);
+    muc_text_add(text,
+                 "graph padded\ntensor x = input i8 [1, %u, %u, 2] scale 0.05 zero 3\n"
+                 "tensor w = const i8 [3, %u, %u, 2] scale 0.1 zero 0",
+                 size[0], size[1], kernel[0], kernel[1]);
+    add_numbers(text, "", (size_t)6 * kernel[0] * kernel[1], true);
+    muc_text_add(text,
+                 "node y i8 [1, %u, %u, 3] scale 0.5 zero -9 = conv x, w channels_last=1 "
+                 "strides=[%u, %u] dilations=[%u, %u] pads=[%u, %u, %u, %u]\noutput y\n",
+                 made[0] + 1, made[1] + 1, stride[0], stride[1], dilation[0], dilation[1], begin[0],
+                 begin[1], end[0], end[1]);
+}
+
+static void taps_that_meet_padding_alone_are_left_out(void **state)
+{
+    static const char one[] = "graph one\ntensor x = input f32 [1, 1, 2, 1]\n"
+                              "tensor w = const f32 [1, 3, 3, 1] values 1, 2, 3, 4, 5, 6, 7, 8, 9\n"
+                              "node y f32 [1, 1, 2, 1] = conv x, w channels_last=1 "
+                              "pads=[1, 1, 1, 1]\noutput y\n";
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = graph_of(ctx, one);
+    uint32_t rows, columns;
+
+    (void)state;
+    for (unsigned round = 0; round < 200; round++) {
+        muc_text text = { 0 };
+
+        write_padded(&text);
+        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
+        muc_text_free(&text);
+    }
+    check_same(one, MUC_OP_CONV_TRANSPOSE);
+    CHECK_OK(ctx, lay(ctx, graph));
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].op == MUC_OP_CONV) {
+            const muc_tensor *w = &graph->tensors[graph->nodes[n].inputs[1]];
+
+            CHECK(muc_rewrite_dim(graph, w, 1, &rows) && rows == 1);
+            CHECK(muc_rewrite_dim(graph, w, 2, &columns) && columns == 3);
+        }
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
 static void lines_and_norms_become_convolutions_over_pixels(void **state)
 {
     static const char line[] = "graph line\n"
@@ -218,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transposed_convolutions_make_blocks),
+        cmocka_unit_test(taps_that_meet_padding_alone_are_left_out),
         cmocka_unit_test(lines_and_norms_become_convolutions_over_pixels),
     };
 

@@ -7,6 +7,7 @@
 #include "operators/strided_copy.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/tiles/tiles.h"
 
 enum { VIEW_ALIGNMENT = 4 }; /* where views begin, kernels read whole words */
 
@@ -39,7 +40,8 @@ static bool is_block(const muc_mcu_nest *nest)
            is_step_one(&nest->operands[1].strides[nest->loops - 1]);
 }
 
-static void write_copy(const copy *c, unsigned depth)
+/* the loops from `first` on */
+static void write_copy(const copy *c, uint32_t first, unsigned depth)
 {
     const muc_mcu_nest *nest = &c->nest;
     bool block = nest->loops > 0 && is_block(nest);
@@ -48,8 +50,8 @@ static void write_copy(const copy *c, unsigned depth)
     muc_mcu_nest outer = *nest;
 
     outer.loops = loops;
-    muc_mcu_nest_open(nest, 0, loops, depth);
-    muc_mcu_indent(text, depth + loops);
+    muc_mcu_nest_open(nest, first, loops, depth);
+    muc_mcu_indent(text, depth + loops - first);
     if (block) {
         muc_text_add(text, "memcpy(&");
         muc_mcu_nest_print(&outer, &nest->operands[1], text);
@@ -64,7 +66,7 @@ static void write_copy(const copy *c, unsigned depth)
         muc_mcu_nest_print(nest, &nest->operands[0], text);
         muc_text_add(text, ";\n");
     }
-    muc_mcu_nest_close(nest, 0, loops, depth);
+    muc_mcu_nest_close(nest, first, loops, depth);
 }
 
 /* loops over a shape, with arrays a and y */
@@ -108,8 +110,56 @@ static muc_status write_single(muc_mcu_lowering *l, const muc_node *node, copy *
         return muc_mcu_make_view(l, node, (uint64_t)offset * c->bytes);
     MUC_TRY(muc_mcu_begin_function(l, node));
     MUC_TRY(muc_mcu_nest_tile(&c->nest, node, c->nest.loops, MUC_MCU_CUT_CHANNELS));
-    write_copy(c, 1);
+    write_copy(c, 0, 1);
     return muc_mcu_end_function(l, 0, 0);
+}
+
+/* Where both sides begin a turn of the outermost loop at the same place, elements move within rows:
+ * the bytes of one, if they are few, else 0. All of x goes to all of y. */
+static uint64_t row_bytes(const copy *c, const muc_tensor *x, const muc_tensor *y)
+{
+    enum { MOST = 2048 };
+    const muc_mcu_operand *a = &c->nest.operands[0], *to = &c->nest.operands[1];
+    const muc_mcu_lowering *l = c->nest.l;
+    uint64_t row = (uint64_t)to->strides[0].factor * c->bytes;
+
+    if (c->nest.loops < 3 || !muc_mcu_is_static(l, x) || l->pieces ||
+        x->kind != MUC_TENSOR_ACTIVATION || muc_mcu_has_tiles(l->program->machine) ||
+        muc_mcu_most_elements(l, x) != muc_mcu_most_elements(l, y) || a->offset_count > 0 ||
+        a->strides[0].factor != to->strides[0].factor)
+        return 0;
+    for (uint32_t i = 0; i < c->nest.loops; i++)
+        if (a->strides[i].factor <= 0 || a->strides[i].factor > to->strides[0].factor ||
+            to->strides[i].factor <= 0 || to->strides[i].factor > to->strides[0].factor)
+            return 0;
+    return row <= MOST ? row : 0;
+}
+
+/* the one copy that a node is, of all elements; by rows, the output may take the input's bytes */
+static muc_status write_move(muc_mcu_lowering *l, const muc_node *node, copy *c)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const char *type = muc_mcu_c_type(x->dtype);
+    muc_mcu_nest *nest = &c->nest;
+    uint64_t row;
+
+    muc_mcu_nest_simplify(nest);
+    row = row_bytes(c, x, y);
+    if (row == 0)
+        return write_single(l, node, c);
+    MUC_TRY(muc_mcu_begin_function(l, node));
+    muc_text_add(&l->text, "    const %s *row = (const %s *)scratch;\n\n", type, type);
+    muc_mcu_nest_open(nest, 0, 1, 1);
+    muc_mcu_indent(&l->text, 2);
+    muc_text_add(&l->text, "memcpy(scratch, &a[i0 * %" PRId64 "u], %" PRIu64 "u);\n",
+                 nest->operands[0].strides[0].factor, row);
+    nest->operands[0].name = "row";
+    nest->operands[0].strides[0].factor = 0;
+    write_copy(c, 1, 2);
+    muc_mcu_nest_close(nest, 0, 1, 1);
+    MUC_TRY(muc_mcu_end_function(l, row, 0));
+    muc_mcu_may_overlap(l, 0, 0);
+    return MUC_OK;
 }
 
 /* ---- views ---- */
@@ -147,7 +197,7 @@ muc_status muc_mcu_write_transpose(muc_mcu_lowering *l, const muc_node *node)
     dense_strides(&c, &c.nest.operands[1], y);
     for (uint32_t i = 0; i < y->rank; i++)
         c.nest.operands[0].strides[i] = muc_mcu_dense(l, x, (uint32_t)perm[i]);
-    return write_single(l, node, &c);
+    return write_move(l, node, &c);
 }
 
 muc_status muc_mcu_write_expand(muc_mcu_lowering *l, const muc_node *node)
@@ -210,7 +260,7 @@ muc_status muc_mcu_write_strided_copy(muc_mcu_lowering *l, const muc_node *node)
         c.nest.operands[0].strides[i].factor = loops.loops[i].from;
         c.nest.operands[1].strides[i].factor = loops.loops[i].to;
     }
-    return write_single(l, node, &c);
+    return write_move(l, node, &c);
 }
 
 /* of two quantizations, or none, that mean the same */
@@ -283,7 +333,7 @@ static void write_piece(muc_mcu_lowering *l, const muc_tensor *piece, const muc_
     dense_strides(&c, of_whole, whole);
     muc_mcu_nest_shift(&c.nest, of_whole, of_whole->strides[axis], from);
     muc_mcu_nest_simplify(&c.nest);
-    write_copy(&c, 1);
+    write_copy(&c, 0, 1);
 }
 
 muc_status muc_mcu_write_concat(muc_mcu_lowering *l, const muc_node *node)
@@ -341,7 +391,7 @@ muc_status muc_mcu_write_read(muc_mcu_lowering *l, const muc_node *node)
     dense_strides(&c, &c.nest.operands[0], state);
     dense_strides(&c, &c.nest.operands[1], state);
     muc_mcu_nest_simplify(&c.nest);
-    write_copy(&c, 1);
+    write_copy(&c, 0, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
 
@@ -370,7 +420,7 @@ muc_status muc_mcu_write_append(muc_mcu_lowering *l, const muc_node *node)
         muc_mcu_nest_shift(&c.nest, &c.nest.operands[1], c.nest.operands[1].strides[axis],
                            muc_node_expr(node, MUC_KEY_POSITION));
     muc_mcu_nest_simplify(&c.nest);
-    write_copy(&c, 1);
+    write_copy(&c, 0, 1);
     return muc_mcu_end_function(l, 0, 0);
 }
 
@@ -435,7 +485,7 @@ static void write_filled(muc_mcu_lowering *l, const muc_node *node, const int64_
     if (!any)
         return;
     muc_mcu_nest_simplify(&c.nest);
-    write_copy(&c, 1);
+    write_copy(&c, 0, 1);
 }
 
 /* every element asks each dimension where its source is */
