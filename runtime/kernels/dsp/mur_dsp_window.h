@@ -33,18 +33,23 @@ static void mur_dsp_widen1(uint32_t *x, int32_t pixels, const int8_t *from, int3
     }
 }
 
-/* four pixels, `step` bytes from one to the next */
-static void mur_dsp_widen4(uint32_t *x, const int8_t *from, int32_t step, int32_t words)
+/* `runs` runs of four pixels, `step` bytes from pixel to pixel and `next` from run to run */
+static void mur_dsp_widen4(uint32_t *x, const int8_t *from, int32_t step, int32_t words,
+                           int32_t runs, int32_t next)
 {
 #if MUR_HAVE_DSP
     register uint32_t *to __asm__("r0") = x;
     register const int8_t *a __asm__("r1") = from;
     register int32_t by __asm__("r2") = step;
-    register uint32_t *end __asm__("r3") = x + 8 * words;
+    register int32_t bytes __asm__("r3") = 32 * words;
+    register int32_t left __asm__("r4") = runs;
+    register int32_t skip __asm__("r5") = next - 4 * words;
 
     if (words <= 0)
         return;
-    __asm__ volatile("add r12, r2, r2, lsl #1\n"
+    __asm__ volatile("push {r3, r4, r5}\n"
+                     "add r12, r2, r2, lsl #1\n"
+                     "0: add r3, r0, r3\n"
                      "1: ldr r4, [r1]\n"
                      "ldr r5, [r1, r2]\n"
                      "ldr r6, [r1, r2, lsl #1]\n"
@@ -62,12 +67,19 @@ static void mur_dsp_widen4(uint32_t *x, const int8_t *from, int32_t step, int32_
                      "add r1, #4\n"
                      "cmp r0, r3\n"
                      "bne 1b\n"
-                     : "+r"(to), "+r"(a)
-                     : "r"(by), "r"(end)
-                     : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+                     "ldm sp, {r3, r4, r5}\n"
+                     "subs r4, r4, #1\n"
+                     "str r4, [sp, #4]\n"
+                     "add r1, r1, r5\n"
+                     "bne 0b\n"
+                     "add sp, sp, #12\n"
+                     : "+r"(to), "+r"(a), "+r"(bytes), "+r"(left), "+r"(skip)
+                     : "r"(by)
+                     : "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #else
-    for (int32_t i = 0; i < 4; i++)
-        mur_dsp_widen1(x + i, 4, from + i * step, words);
+    for (; runs > 0; runs--, from += next, x += 8 * words)
+        for (int32_t i = 0; i < 4; i++)
+            mur_dsp_widen1(x + i, 4, from + i * step, words);
 #endif
 }
 
@@ -129,6 +141,17 @@ static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t top, int32_t 
     return left >= 0 && left * s->in_c >= 4 * window->runs.run_words - window->runs.bytes;
 }
 
+/* the last column at which that holds for four pixels */
+static int32_t mur_dsp_last_four(const mur_dsp_window *window, int32_t top)
+{
+    const mur_conv_shape *s = &window->layer->shape;
+    int32_t last = s->in_w - 1 - 3 * s->stride_w - (s->kernel_w - 1) * s->dilation_w;
+
+    while (last >= 0 && !mur_dsp_is_inside(window, top, last, 4, 4))
+        last--;
+    return last;
+}
+
 /* one of `pixels` pixels */
 static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t pixels, int32_t top,
                             int32_t column)
@@ -154,54 +177,62 @@ static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t p
     }
 }
 
-/* Four pixels whose windows lie inside. */
+/* `count` runs of four pixels, from the window's run `first` on */
+static inline __attribute__((always_inline)) void mur_dsp_gather_runs(const mur_dsp_window *window,
+                                                                      int32_t first, int32_t count,
+                                                                      const int8_t *from,
+                                                                      int32_t by, int32_t next)
+{
+    int32_t words = window->runs.run_words, rest = window->runs.rest, at = first * rest;
+    uint32_t *behind = window->x + window->runs.whole_words * 8;
+
+    mur_dsp_widen4(window->x + first * words * 8, from, by, words, count, next);
+    from += words * 4;
+    for (; rest > 0 && count > 0; count--, from += next)
+        for (int32_t k = 0; k < rest; k++) {
+            int16_t *half = mur_dsp_rest_at(behind, 4, at++);
+
+            mur_dsp_put_rest(half, from[k]);
+            mur_dsp_put_rest(half + 2, from[by + k]);
+            mur_dsp_put_rest(half + 4, from[2 * by + k]);
+            mur_dsp_put_rest(half + 6, from[3 * by + k]);
+        }
+}
+
+/* Four pixels whose windows lie between the left and the right edge, row by row. */
 static __attribute__((noinline)) void mur_dsp_gather4(const mur_dsp_window *window, int32_t top,
                                                       int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
-    int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
-    int32_t down = s->dilation_h, end = top + s->kernel_h * down, step = s->in_c;
-    const int8_t *row = window->in + top * s->in_pitch + column * step;
-    uint32_t *to = window->x, *behind = to + window->runs.whole_words * 8;
+    int32_t runs = window->runs.a_row;
 
-    for (; top < end; top += down, row += down * s->in_pitch) {
-        int32_t by = s->stride_w * step, next = s->dilation_w * step;
-        const int8_t *from = row;
+    for (int32_t i = 0; i < s->kernel_h; i++, top += s->dilation_h) {
+        const int8_t *from = window->in + top * s->in_pitch + column * s->in_c;
+        int32_t is_inside = top >= 0 && top < s->in_h;
 
-        if (top < 0 || top >= s->in_h) {
+        if (!is_inside)
             from = mur_dsp_find_run(window, top, column, 0);
-            by = next = 0;
-        }
-        for (int32_t j = window->runs.a_row; j > 0; j--, from += next, to += words * 8) {
-            mur_dsp_widen4(to, from, by, words);
-            for (int32_t k = 0; k < rest; k++) {
-                const int8_t *byte = from + words * 4 + k;
-                int16_t *half = mur_dsp_rest_at(behind, 4, at++);
-
-                mur_dsp_put_rest(half, byte[0]);
-                mur_dsp_put_rest(half + 2, byte[by]);
-                mur_dsp_put_rest(half + 4, byte[2 * by]);
-                mur_dsp_put_rest(half + 6, byte[3 * by]);
-            }
-        }
+        mur_dsp_gather_runs(window, i * runs, runs, from, is_inside * s->stride_w * s->in_c,
+                            is_inside * s->dilation_w * s->in_c);
     }
 }
 
 /* up to four pixels by turns with those of four */
 static inline void mur_dsp_gather(const mur_dsp_window *window, int32_t pixels, int32_t top,
-                                  int32_t column)
+                                  int32_t column, int32_t is_inside)
 {
     const mur_conv_shape *s = &window->layer->shape;
 
-    if (!mur_dsp_is_inside(window, top, column, pixels, 4)) {
+    if (!is_inside)
         for (int32_t i = 0; i < pixels; i++, column += s->stride_w)
             mur_dsp_gather1(window, window->x + i, 4, top, column);
-    } else if (window->is_run) {
-        mur_dsp_widen4(window->x, window->in + top * s->in_pitch + column * s->in_c,
-                       s->stride_w * s->in_c, window->runs.words);
-    } else {
+    else if (window->runs.a_row > 1 || top < 0 ||
+             top + (s->kernel_h - 1) * s->dilation_h >= s->in_h)
         mur_dsp_gather4(window, top, column);
-    }
+    else
+        mur_dsp_gather_runs(window, 0, s->kernel_h,
+                            window->in + top * s->in_pitch + column * s->in_c,
+                            s->stride_w * s->in_c, s->dilation_h * s->in_pitch);
 }
 
 /* a group of up to four pixels, whose inputs lie in window->x */
@@ -214,18 +245,21 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
                                    int8_t *out, int32_t left_over, mur_dsp_multiply *multiply)
 {
     const mur_conv_shape *s = &window->layer->shape;
-    int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels;
+    int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels, is_inside;
+    int32_t last = mur_dsp_last_four(window, top);
 
     if (groups > 1)
         depth /= groups;
     for (int32_t left = s->out_w; left > 0; left -= pixels) {
         pixels = left >= 4 ? 4 : left_over == 1 ? 1 : left;
+        is_inside = pixels == 4 ? column >= 0 && column <= last
+                                : mur_dsp_is_inside(window, top, column, pixels, 4);
         window->in = in;
         for (int32_t group = 0; group < groups; group++, window->in += depth) {
             if (left_over == 1 && pixels == 1)
                 mur_dsp_gather1(window, window->x, 1, top, column);
             else
-                mur_dsp_gather(window, pixels, top, column);
+                mur_dsp_gather(window, pixels, top, column, is_inside);
             multiply(window, group, pixels, out);
         }
         column += pixels * s->stride_w;
@@ -257,8 +291,6 @@ static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t 
     window.end = in + (layer->shape.in_h - 1) * layer->shape.in_pitch +
                  layer->shape.in_w * layer->shape.in_c;
     window.runs = mur_dsp_runs_of(layer);
-    window.is_run = layer->shape.kernel_h == 1 && layer->shape.pad_top == 0 &&
-                    window.runs.a_row == 1 && window.runs.rest == 0;
     window.x = scratch;
     x_bytes = mur_dsp_widened_bytes(layer, &window.runs, left_over == 1);
     window.border = (int8_t *)scratch + x_bytes;
