@@ -7,7 +7,7 @@ const muc_target_machine *muc_machine_at_cnnchip(size_t i)
 {
     static const muc_target_machine machines[] = {
 #define MUC_CNNCHIP_MACHINE(id, name, meaning) { name, meaning, NULL },
-#include "targets/cnnchip/machines/chip_machines.def"
+#include "targets/cnnchip/machines/cnnchip_machines.def"
 #undef MUC_CNNCHIP_MACHINE
     };
 

@@ -16,14 +16,14 @@ static const struct {
     const char *name, *text;
 } built_in[] = {
 #define MUC_CNNCHIP_MACHINE(id, name, meaning) { name, machine_##id },
-#include "targets/cnnchip/machines/chip_machines.def"
+#include "targets/cnnchip/machines/cnnchip_machines.def"
 #undef MUC_CNNCHIP_MACHINE
 };
 
 static const char *const names[] = {
 /* or the path of a file */
 #define MUC_CNNCHIP_MACHINE(id, name, meaning) name,
-#include "targets/cnnchip/machines/chip_machines.def"
+#include "targets/cnnchip/machines/cnnchip_machines.def"
 #undef MUC_CNNCHIP_MACHINE
 };
 
