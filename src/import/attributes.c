@@ -1,6 +1,7 @@
 /* attributes.c - a list of a node's attributes, filled one by one. */
 #include "import/attributes.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 void muc_attributes_set(muc_attributes *a, muc_attribute_key key, int64_t value)
@@ -54,4 +55,13 @@ void muc_attributes_set_reals(muc_attributes *a, muc_attribute_key key, const do
                               uint32_t count)
 {
     a->items[a->count++] = (muc_attribute){ .key = key, .value.reals = { items, count } };
+}
+
+muc_status muc_import_axis(muc_subject subject, int64_t given, uint32_t rank, int64_t *axis)
+{
+    *axis = given < 0 ? given + rank : given;
+    return *axis >= 0 && *axis < rank
+               ? MUC_OK
+               : muc_fail_on(subject, MUC_MALFORMED, "axis %" PRId64 " of %" PRIu32 " dimensions",
+                             given, rank);
 }

@@ -29,4 +29,8 @@ void muc_attributes_set_sizes(muc_attributes *a, muc_graph *graph, muc_attribute
 void muc_attributes_set_reals(muc_attributes *a, muc_attribute_key key, const double *items,
                               uint32_t count);
 
+/* The dimension that an axis names, which may count from the end. Fails with MUC_MALFORMED, naming
+ * the subject, if there is none. */
+muc_status muc_import_axis(muc_subject subject, int64_t given, uint32_t rank, int64_t *axis);
+
 #endif

@@ -37,5 +37,7 @@ muc_status muc_cook_real(const cook *c, char *text, double *out);
 muc_status muc_cook_attribute(cook *c, muc_op op, char *equals);
 /* "name", of no meaning, or "name==value", of which the value alone is read. */
 muc_status muc_cook_check(const cook *c, char *name);
+/* Whether the attribute of "name==value" has the value; name is cut off behind the name. */
+muc_status muc_cook_compare(const cook *c, char *name, bool *is_absent, bool *is_equal);
 
 #endif

@@ -32,15 +32,6 @@ static bool next_word(cook *c)
     return true;
 }
 
-muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis)
-{
-    *axis = given < 0 ? given + rank : given;
-    return *axis >= 0 && *axis < rank
-               ? MUC_OK
-               : muc_cook_refuse(node, MUC_MALFORMED, "axis %" PRId64 " of %" PRIu32 " dimensions",
-                                 given, rank);
-}
-
 /* ---- operands ---- */
 
 /* the value that an earlier statement gave this name, or MUC_NO_ID */
@@ -316,15 +307,21 @@ static muc_status run_statement(cook *c)
 }
 
 /* "[1]": input 1 is there; "[in:f32]", "[out:f32]": input 0, the output, is of this type;
- * "[rank<3]": input 0 has fewer dimensions */
-static muc_status check_guard(const cook *c, bool *fits)
+ * "[rank<3]": input 0 has fewer dimensions; "[@name==1]": the attribute is there and has this value
+ */
+static muc_status check_guard(cook *c, bool *fits)
 {
     const muc_file_node *node = c->node;
     const char *colon = strchr(c->at, ':'), *end = strchr(c->at, ']');
     uint32_t id = MUC_NO_ID, i = (uint32_t)atoi(c->at + 1);
+    bool is_absent;
     char type[8];
 
     *fits = false;
+    if (c->at[1] == '@') {
+        snprintf(c->word, WORD, "%.*s", (int)(end - c->at - 2), c->at + 2);
+        return muc_cook_compare(c, c->word, &is_absent, fits);
+    }
     if (strncmp(c->at, "[rank<", 6) == 0) {
         MUC_TRY(muc_cook_input(c, 0, &id));
         *fits = muc_cook_tensor(c, id)->rank < (uint32_t)atoi(c->at + 6);

@@ -12,7 +12,7 @@
  * ends with ";" gives no output 0. "?turn x = transpose 0 .." is input 0 itself where the attribute
  * turn is absent or 0. Alternatives are parted by "|"; the first counts all of whose brackets fit:
  * [1], input 1 is there; [in:f32], [out:f32], input 0 and output 0 are of this type; [rank<3],
- * input 0 has fewer dimensions.
+ * input 0 has fewer dimensions; [@name==1], the attribute is there and has this value.
  *
  * Operands: 0, 1, .. inputs of the node, 1? one that may be left out, 1:i64:name input 1 as this
  * type, by a cast, 1:i32 as the format gives it in this type; * all of them,
@@ -128,8 +128,5 @@ static inline muc_file_node muc_node_of(muc_file_node node, const uint32_t *ids,
     node.result = out;
     return node;
 }
-
-/* 0 <= axis < rank, negative ones counted from the end, or a refusal. */
-muc_status muc_import_axis(const muc_file_node *node, int64_t given, uint32_t rank, int64_t *axis);
 
 #endif

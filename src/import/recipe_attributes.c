@@ -20,6 +20,11 @@ static muc_status first_rank(const cook *c, muc_op op, uint32_t *rank)
     return MUC_OK;
 }
 
+static muc_status take_axis(const cook *c, int64_t given, uint32_t rank, int64_t *axis)
+{
+    return muc_import_axis(c->node->functions->subject(c->node->self), given, rank, axis);
+}
+
 /* axes ascending, none twice */
 static muc_status set_axes(cook *c, muc_attribute_key key, const muc_value *v, uint32_t rank)
 {
@@ -28,7 +33,7 @@ static muc_status set_axes(cook *c, muc_attribute_key key, const muc_value *v, u
     uint32_t count = 0;
 
     for (size_t i = 0; i < v->count; i++) {
-        MUC_TRY(muc_import_axis(c->node, v->items[i], rank, &axis));
+        MUC_TRY(take_axis(c, v->items[i], rank, &axis));
         is_one[axis] = true;
     }
     for (uint32_t i = 0; i < rank; i++)
@@ -50,7 +55,7 @@ static muc_status set_list(cook *c, muc_attribute_key key, const muc_value *v, u
     for (size_t i = 0; i < v->count; i++) {
         items[i] = v->items[pairs ? i % rank * 2 + i / rank : i];
         if (key == MUC_KEY_PERM)
-            MUC_TRY(muc_import_axis(c->node, items[i], rank, &items[i]));
+            MUC_TRY(take_axis(c, items[i], rank, &items[i]));
     }
     muc_attributes_set_integers(&c->a, key, items, (uint32_t)v->count);
     return MUC_OK;
@@ -110,7 +115,7 @@ static muc_status set_integer(cook *c, muc_op op, muc_attribute_key key, int64_t
 
     if (is_axis(key)) {
         MUC_TRY(first_rank(c, op, &rank));
-        MUC_TRY(muc_import_axis(c->node, value, rank, &value));
+        MUC_TRY(take_axis(c, value, rank, &value));
     }
     muc_attributes_set(&c->a, key, value);
     return MUC_OK;
@@ -459,8 +464,7 @@ muc_status muc_cook_attribute(cook *c, muc_op op, char *equals)
     return set_value(c, op, key, &v);
 }
 
-/* "@name", of no meaning, or "@name==value", of which the value alone is read */
-muc_status muc_cook_check(const cook *c, char *name)
+muc_status muc_cook_compare(const cook *c, char *name, bool *is_absent, bool *is_equal)
 {
     char *equals = strstr(name, "==");
     bool is_text = equals && isalpha((unsigned char)equals[2]);
@@ -470,13 +474,25 @@ muc_status muc_cook_check(const cook *c, char *name)
                                                     : MUC_VALUE_INTEGER;
     muc_value value, expected;
 
+    *is_equal = false;
     if (equals)
         *equals = '\0';
     MUC_TRY(c->node->functions->attribute(c->node->self, name, type, &value));
-    if (!equals || value.type == MUC_VALUE_ABSENT)
+    *is_absent = value.type == MUC_VALUE_ABSENT;
+    if (!equals || *is_absent)
         return MUC_OK;
     MUC_TRY(literal(c, equals + 2, type, &expected));
-    if (are_equal(&value, &expected))
+    *is_equal = are_equal(&value, &expected);
+    return MUC_OK;
+}
+
+muc_status muc_cook_check(const cook *c, char *name)
+{
+    const char *equals = strstr(name, "==");
+    bool is_absent, is_equal;
+
+    MUC_TRY(muc_cook_compare(c, name, &is_absent, &is_equal));
+    if (!equals || is_absent || is_equal)
         return MUC_OK;
     return muc_cook_refuse(c->node, MUC_UNSUPPORTED, "attribute '%s' is not %s", name, equals + 2);
 }

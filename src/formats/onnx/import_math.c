@@ -40,17 +40,18 @@ static bool is_quantlib(const onnx_call *call)
 muc_status onnx_import_softmax(onnx_call *call)
 {
     bool flat = call->version < 13 && !is_quantlib(call);
-    uint32_t x, rank, axis;
-    int64_t wanted;
+    uint32_t x, rank;
+    int64_t axis;
 
     MUC_TRY(onnx_input(call, 0, &x));
     rank = onnx_tensor(call, x)->rank;
-    MUC_TRY(onnx_integer(call, "axis", flat ? 1 : -1, &wanted));
-    MUC_TRY(onnx_axis(call, wanted, rank, &axis));
+    MUC_TRY(onnx_integer(call, "axis", flat ? 1 : -1, &axis));
+    MUC_TRY(muc_import_axis(onnx_subject(call), axis, rank, &axis));
     if (!flat || axis == rank - 1)
-        return onnx_cook(call, ". 0 axis=%u", axis);
+        return onnx_cook(call, ". 0 axis=%" PRId64, axis);
     return onnx_cook(call,
-                     "flat = reshape 0 shape=*in0.0..%u,*in0.%u..; y = . flat axis=1; "
+                     "flat = reshape 0 shape=*in0.0..%" PRId64 ",*in0.%" PRId64
+                     "..; y = . flat axis=1; "
                      "reshape y shape=in0",
                      axis, axis);
 }

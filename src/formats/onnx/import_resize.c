@@ -16,14 +16,18 @@ typedef struct resizing {
 static muc_status take_axes(onnx_call *call, resizing *r)
 {
     const int64_t *axes;
+    int64_t axis;
     size_t count;
 
     MUC_TRY(onnx_integers(call, "axes", &axes, &count));
     if (axes && count > r->shape.rank)
         return onnx_fail(call, MUC_MALFORMED, "%zu axes of %u dimensions", count, r->shape.rank);
     r->axis_count = axes ? (uint32_t)count : r->shape.rank;
-    for (uint32_t i = 0; i < r->axis_count; i++)
-        MUC_TRY(onnx_axis(call, axes ? axes[i] : (int64_t)i, r->shape.rank, &r->axes[i]));
+    for (uint32_t i = 0; i < r->axis_count; i++) {
+        MUC_TRY(
+            muc_import_axis(onnx_subject(call), axes ? axes[i] : (int64_t)i, r->shape.rank, &axis));
+        r->axes[i] = (uint32_t)axis;
+    }
     for (uint32_t i = 0; i < r->shape.rank; i++) {
         r->sizes[i] = r->shape.dims[i];
         r->scales[i] = 1;

@@ -33,11 +33,11 @@ muc_status onnx_mark_axes(onnx_call *call, const int64_t *axes, size_t count, ui
 {
     memset(set, 0, MUC_GRAPH_MAX_RANK * sizeof(*set));
     for (size_t i = 0; i < count; i++) {
-        uint32_t axis;
+        int64_t axis;
 
-        MUC_TRY(onnx_axis(call, axes[i], rank, &axis));
+        MUC_TRY(muc_import_axis(onnx_subject(call), axes[i], rank, &axis));
         if (set[axis])
-            return onnx_fail(call, MUC_MALFORMED, "axis %u is there twice", axis);
+            return onnx_fail(call, MUC_MALFORMED, "axis %" PRId64 " is there twice", axis);
         set[axis] = true;
     }
     return MUC_OK;
@@ -161,14 +161,13 @@ muc_status onnx_import_slice(onnx_call *call)
     if (s.count > shape.rank)
         return onnx_fail(call, MUC_MALFORMED, "%zu axes of %u dimensions", s.count, shape.rank);
     for (uint32_t i = 0; i < s.count; i++) {
-        uint32_t axis;
         onnx_range range;
 
-        MUC_TRY(onnx_axis(call, s.axes ? s.axes[i] : (int64_t)i, shape.rank, &axis));
+        MUC_TRY(muc_import_axis(onnx_subject(call), s.axes ? s.axes[i] : (int64_t)i, shape.rank,
+                                &axes[i]));
         steps[i] = s.steps ? s.steps[i] : 1;
-        MUC_TRY(onnx_slice_range(call, shape.dims[axis], &s.starts->items[i], &s.ends->items[i],
+        MUC_TRY(onnx_slice_range(call, shape.dims[axes[i]], &s.starts->items[i], &s.ends->items[i],
                                  steps[i], &range));
-        axes[i] = axis;
         starts[i] = range.start;
         sizes[i] = range.size;
     }
@@ -193,15 +192,15 @@ static muc_status equal_parts(onnx_call *call, muc_expr dim, uint32_t parts, muc
 
 muc_status onnx_import_split(onnx_call *call)
 {
-    uint32_t x, axis, parts = (uint32_t)call->proto->n_output;
+    uint32_t x, parts = (uint32_t)call->proto->n_output;
     muc_expr sizes[MUC_GRAPH_MAX_OUTPUTS];
     const Onnx__AttributeProto *split;
     muc_attributes a = { .count = 0 };
-    int64_t wanted, number;
+    int64_t axis, number;
 
     MUC_TRY(onnx_input(call, 0, &x));
-    MUC_TRY(onnx_integer(call, "axis", 0, &wanted));
-    MUC_TRY(onnx_axis(call, wanted, onnx_tensor(call, x)->rank, &axis));
+    MUC_TRY(onnx_integer(call, "axis", 0, &axis));
+    MUC_TRY(muc_import_axis(onnx_subject(call), axis, onnx_tensor(call, x)->rank, &axis));
     MUC_TRY(onnx_integer(call, "num_outputs", parts, &number));
     if (call->proto->n_output > MUC_GRAPH_MAX_OUTPUTS || number != parts)
         return onnx_fail(call, MUC_UNSUPPORTED, "%zu outputs, num_outputs %" PRId64,
@@ -211,7 +210,7 @@ muc_status onnx_import_split(onnx_call *call)
         MUC_TRY(onnx_attribute(call, "split", &split));
     if (split || onnx_has_input(call, 1))
         return onnx_cook(call, ". 0 axis=@axis:0 sizes=%s", split ? "@split" : "#1");
-    MUC_TRY(equal_parts(call, onnx_dim(call, x, axis), parts, sizes));
+    MUC_TRY(equal_parts(call, onnx_dim(call, x, (uint32_t)axis), parts, sizes));
     muc_attributes_set_exprs(&a, MUC_KEY_SIZES, sizes, parts);
     return onnx_cook_given(call, &a, ". 0 axis=@axis:0 given");
 }
@@ -231,9 +230,9 @@ static muc_status take_pads(onnx_call *call, uint32_t rank, int64_t *out)
         return onnx_fail(call, MUC_MALFORMED, "%zu pads of %zu dimensions", count, axis_count);
     memset(out, 0, 2 * rank * sizeof(*out));
     for (uint32_t i = 0; i < axis_count; i++) {
-        uint32_t axis;
+        int64_t axis;
 
-        MUC_TRY(onnx_axis(call, axes ? axes[i] : (int64_t)i, rank, &axis));
+        MUC_TRY(muc_import_axis(onnx_subject(call), axes ? axes[i] : (int64_t)i, rank, &axis));
         out[axis] = pads[i];
         out[rank + axis] = pads[axis_count + i];
     }

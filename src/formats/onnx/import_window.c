@@ -271,15 +271,3 @@ muc_status onnx_import_pool(onnx_call *call)
                            : op == MUC_OP_AVERAGE_POOL ? "count_include_pad=@count_include_pad:0"
                                                        : "p=@p:2");
 }
-
-/* the order of the norm is 1 or 2 */
-muc_status onnx_import_global_lp_pool(onnx_call *call)
-{
-    int64_t p;
-
-    MUC_TRY(onnx_integer(call, "p", 2, &p));
-    if (p != 1 && p != 2)
-        return onnx_fail(call, MUC_UNSUPPORTED, "the norm has order %" PRId64 ", expected 1 or 2",
-                         p);
-    return onnx_cook(call, p == 1 ? "reduce_l1 0 axes=2.." : "reduce_l2 0 axes=2..");
-}

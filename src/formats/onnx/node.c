@@ -182,14 +182,6 @@ muc_status onnx_known_real(onnx_call *call, uint32_t i, double *out)
     return MUC_OK;
 }
 
-muc_status onnx_axis(const onnx_call *call, int64_t axis, uint32_t rank, uint32_t *out)
-{
-    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-        return onnx_fail(call, MUC_MALFORMED, "axis %" PRId64 " of %u dimensions", axis, rank);
-    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
-    return MUC_OK;
-}
-
 /* ---- attributes ---- */
 
 /* An attribute of a function's node may stand for one of its caller's. */

@@ -179,9 +179,6 @@ muc_status onnx_integers(onnx_call *call, const char *name, const int64_t **item
 muc_status onnx_operand_integers(onnx_call *call, const char *name, uint32_t input,
                                  const int64_t **items, size_t *count);
 
-/* 0 <= axis < rank, negative ones counted from the end, or a failure. */
-muc_status onnx_axis(const onnx_call *call, int64_t axis, uint32_t rank, uint32_t *out);
-
 /* A graph node that computes the node's first `outputs` outputs. attributes may be NULL. */
 muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
                      const muc_attributes *attributes, uint32_t outputs);

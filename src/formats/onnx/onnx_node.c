@@ -1,4 +1,5 @@
 /* onnx_node.c - gives recipes a node of an ONNX file as a neutral node. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "formats/onnx/onnx_operators.h"
@@ -101,19 +102,19 @@ static muc_status last(void *self, muc_op op, const uint32_t *inputs, uint32_t c
 static muc_status word(void *self, const char *text, uint32_t *operand)
 {
     onnx_call *call = self;
-    uint32_t id, rank, axis;
-    int64_t given;
+    uint32_t id, rank;
+    int64_t axis;
 
     (void)operand;
     if (strcmp(text, "last_axis") != 0)
         return onnx_fail(call, MUC_BUG, "no word of recipes: '%s'", text);
-    MUC_TRY(onnx_integer(call, "axis", -1, &given));
+    MUC_TRY(onnx_integer(call, "axis", -1, &axis));
     MUC_TRY(onnx_input(call, 1, &id));
     rank = onnx_tensor(call, id)->rank;
-    MUC_TRY(onnx_axis(call, given, rank, &axis));
-    return axis + 1 == rank
-               ? MUC_OK
-               : onnx_fail(call, MUC_UNSUPPORTED, "axis %u of %u is not the last", axis, rank);
+    MUC_TRY(muc_import_axis(onnx_subject(call), axis, rank, &axis));
+    return axis + 1 == rank ? MUC_OK
+                            : onnx_fail(call, MUC_UNSUPPORTED,
+                                        "axis %" PRId64 " of %u is not the last", axis, rank);
 }
 
 static bool wants(const void *self, uint32_t i)

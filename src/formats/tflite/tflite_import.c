@@ -183,15 +183,6 @@ muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t
     return MUC_OK;
 }
 
-muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank, int64_t *axis)
-{
-    *axis = value < 0 ? value + rank : value;
-    if (*axis < 0 || *axis >= rank)
-        return muc_tflite_refuse(im, MUC_MALFORMED, "axis %" PRId64 " of %" PRIu32 " dimensions",
-                                 value, rank);
-    return MUC_OK;
-}
-
 muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
                                  const muc_tflite_tensor *b)
 {

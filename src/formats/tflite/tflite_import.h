@@ -98,9 +98,6 @@ muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a);
 /* Integers of a constant input, at most `most` of them. */
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count);
-/* An axis of a tensor of this rank, negative ones counted from the end. */
-muc_status muc_tflite_axis(const muc_tflite_import *im, int64_t value, uint32_t rank,
-                           int64_t *axis);
 
 /* The operator as recipes read it, and recipes of it (import/recipe.h). */
 muc_file_node muc_tflite_node(muc_tflite_import *im);

@@ -109,7 +109,8 @@ muc_status muc_tflite_import_one_hot(muc_tflite_import *im)
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
     int64_t axis;
 
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), out->rank, &axis));
+    MUC_TRY(
+        muc_import_axis(muc_tflite_subject(im), muc_tflite_option(im, "axis"), out->rank, &axis));
     return muc_tflite_cook(im,
                            "off = reshape 3 shape=1; on = reshape 2 shape=1; "
                            "values = concat off on axis=0; . 0 values axis=%" PRId64
@@ -138,7 +139,7 @@ muc_status muc_tflite_import_reverse(muc_tflite_import *im)
     MUC_TRY(muc_tflite_integers(im, 1, MAX_RANK, axes, &count));
     MUC_TRY(muc_tflite_input(im, 0, &id));
     for (uint32_t i = 0; i < count; i++) {
-        MUC_TRY(muc_tflite_axis(im, axes[i], x->rank, &axes[i]));
+        MUC_TRY(muc_import_axis(muc_tflite_subject(im), axes[i], x->rank, &axes[i]));
         if (x->dims[axes[i]] > 1)
             MUC_TRY(cut(im, "reversed", axes[i], (int64_t)x->dims[axes[i]] - 1, x->dims[axes[i]],
                         -1, &id));

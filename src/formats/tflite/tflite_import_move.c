@@ -46,7 +46,8 @@ muc_status muc_tflite_import_pack(muc_tflite_import *im)
     uint32_t inputs[MOST_INPUTS];
     int64_t axis;
 
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), muc_tflite_out(im, 0)->rank, &axis));
+    MUC_TRY(muc_import_axis(muc_tflite_subject(im), muc_tflite_option(im, "axis"),
+                            muc_tflite_out(im, 0)->rank, &axis));
     for (uint32_t i = 0; i < im->op->input_count; i++) {
         const muc_tflite_tensor *x = muc_tflite_in(im, i);
 
@@ -69,7 +70,7 @@ muc_status muc_tflite_import_unpack(muc_tflite_import *im)
     muc_tflite_import each = *im;
     int64_t axis;
 
-    MUC_TRY(muc_tflite_axis(im, muc_tflite_option(im, "axis"), x->rank, &axis));
+    MUC_TRY(muc_import_axis(muc_tflite_subject(im), muc_tflite_option(im, "axis"), x->rank, &axis));
     if (x->dims[axis] != im->op->output_count)
         return muc_tflite_refuse(im, MUC_MALFORMED, "%" PRIu32 " outputs of %" PRIu32 " slices",
                                  im->op->output_count, x->dims[axis]);
@@ -94,7 +95,7 @@ static muc_status split(muc_tflite_import *im, uint32_t x, uint32_t axis_input)
     MUC_TRY(muc_tflite_integers(im, axis_input, 1, &item, &count));
     if (count != 1)
         return muc_tflite_refuse(im, MUC_MALFORMED, "the axis is not one number");
-    MUC_TRY(muc_tflite_axis(im, item, muc_tflite_in(im, x)->rank, &axis));
+    MUC_TRY(muc_import_axis(muc_tflite_subject(im), item, muc_tflite_in(im, x)->rank, &axis));
     for (uint32_t i = 0; i < im->op->output_count; i++) {
         const muc_tflite_tensor *out = muc_tflite_out(im, i);
 

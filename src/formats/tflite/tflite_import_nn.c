@@ -340,23 +340,3 @@ muc_status muc_tflite_import_batch_matmul(muc_tflite_import *im)
                            "?adj_y b = transpose %s perm=0..-2,-1,-2; . a b",
                            stored ? "weights = dequantize 1;" : "", stored ? "weights" : "1");
 }
-
-/* floor((i + 0.5) * s) is the half pixel i * s + (s - 1) / 2, rounded with halves up */
-muc_status muc_tflite_import_resize(muc_tflite_import *im)
-{
-    bool linear = im->op->code == MUC_TFLITE_RESIZE_BILINEAR_CODE;
-    bool corners = muc_tflite_option(im, "align_corners");
-    bool half = muc_tflite_option(im, "half_pixel_centers");
-
-    if (corners && half)
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                 "align_corners and half_pixel_centers are both set");
-    return muc_tflite_cook(im, ". 0 same0 sizes=out mode=%s coordinates=%s%s",
-                           linear ? "linear" : "nearest",
-                           corners ? "align_corners"
-                           : half  ? "half_pixel"
-                                   : "asymmetric",
-                           linear            ? ""
-                           : corners || half ? " rounding=round_prefer_ceil"
-                                             : " rounding=floor");
-}
