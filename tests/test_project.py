@@ -61,6 +61,8 @@ def test_a_new_firmware_passes_its_self_test_on_every_emulated_board():
     need("qemu-system-arm")
     for board in EMULATED:
         folder = built(board, "--model", SMALL)
+        linked = (folder / "build/CMakeFiles/firmware.elf.dir/link.txt").read_text(encoding="utf-8")
+        assert linked.rindex("libmur_kernels.a") < linked.rindex("-lgcc"), "kernels need what computes floats where the core has none"
         commands = [row["command"] for row in json.loads(muc("flash", folder, "--json")[0])["commands"]]
         emulator, = (command for command in commands if command.startswith("qemu-"))
         if commands[0] == emulator:
