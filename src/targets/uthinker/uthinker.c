@@ -357,7 +357,7 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     other = c.split;
     other.gains_once = true;
     if (status == MUC_OK)
-        status = try_split(ctx, &c, other);
+        status = compare_split(ctx, &c, other);
     other = c.split;
     other.streamed = true;
     if (status == MUC_OK && timed.costs.time.sequencer_word != 0)
