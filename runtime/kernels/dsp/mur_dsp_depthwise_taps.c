@@ -61,46 +61,67 @@ static void copy_quad(const quad_copy *copy, const int8_t *in, int32_t channels)
     }
 }
 
-/* one or two outputs of `channels`: no more bytes are written than these */
-static __attribute__((noinline)) void run_some(mur_dsp_taps *pair, int32_t outputs,
+/* How outputs follow each other: `count` of them in a line, at least 1. */
+typedef struct quad_line {
+    const uint8_t *x;
+    int8_t *out;
+    int32_t count, x_step, out_step;
+} quad_line;
+
+/* a pair of outputs, or the same twice, of `channels`: no more bytes are written than these */
+static __attribute__((noinline)) void run_some(mur_dsp_taps *run, const quad_line *line, int32_t i,
                                                int32_t channels)
 {
-    int8_t some[2][4], *out[2] = { pair->out[0], pair->out[1] };
+    int32_t j = i + 1 < line->count ? i + 1 : i;
+    int8_t some[2][4];
 
-    pair->out[0] = some[0];
-    pair->out[1] = some[1];
-    mur_dsp_taps_pair(pair);
-    for (int32_t i = 0; i < outputs; i++)
-        for (int32_t c = 0; c < channels; c++)
-            out[i][c] = some[i][c];
+    run->pairs = 1;
+    run->x[0] = line->x + i * line->x_step;
+    run->x[1] = line->x + j * line->x_step;
+    run->out[0] = some[0];
+    run->out[1] = some[1];
+    mur_dsp_taps_pairs(run);
+    for (int32_t c = 0; c < channels; c++) {
+        line->out[i * line->out_step + c] = some[0][c];
+        line->out[j * line->out_step + c] = some[1][c];
+    }
 }
 
-/* all outputs of four channels, two by two in their order */
-static void run_quad(const mur_conv_shape *s, const uint8_t *plane, mur_dsp_taps *pair, int8_t *out,
+static void run_line(mur_dsp_taps *run, const quad_line *line, int32_t channels)
+{
+    int32_t done = 0;
+
+    if (channels == 4 && line->count > 1) {
+        run->x[0] = line->x;
+        run->x[1] = line->x + line->x_step;
+        run->out[0] = line->out;
+        run->out[1] = line->out + line->out_step;
+        run->x_step = 2 * line->x_step;
+        run->out_step = 2 * line->out_step;
+        run->pairs = line->count >> 1;
+        mur_dsp_taps_pairs(run);
+        done = line->count & ~1;
+    }
+    for (; done < line->count; done += 2)
+        run_some(run, line, done, channels);
+}
+
+/* All outputs of four channels: pairs in each row, and of odd rows the last outputs as a column. */
+static void run_quad(const mur_conv_shape *s, const uint8_t *plane, mur_dsp_taps *run, int8_t *out,
                      int32_t channels)
 {
-    int32_t step = 4 * s->stride_w, next = 4 * mur_dsp_taps_columns(s) * s->stride_h;
-    int32_t out_step = s->out_c, held = 0;
+    int32_t next = 4 * mur_dsp_taps_columns(s) * s->stride_h, even = s->out_w & ~1;
+    quad_line line = { plane, out, even, 4 * s->stride_w, s->out_c };
 
-    for (int32_t y = s->out_h; y > 0; y--, plane += next, out += s->out_pitch) {
-        const uint8_t *x = plane;
-        int8_t *to = out;
-
-        for (int32_t left = s->out_w; left > 0; left--, x += step, to += out_step) {
-            pair->x[held] = x;
-            pair->out[held] = to;
-            held ^= 1;
-            if (held)
-                continue;
-            if (channels == 4)
-                mur_dsp_taps_pair(pair);
-            else
-                run_some(pair, 2, channels);
-        }
+    for (int32_t y = even > 0 ? s->out_h : 0; y > 0; y--) {
+        run_line(run, &line, channels);
+        line.x += next;
+        line.out += s->out_pitch;
     }
-    if (held) {
-        pair->x[1] = pair->x[0];
-        run_some(pair, 1, channels);
+    if (even < s->out_w && s->out_h > 0) {
+        line = (quad_line){ plane + even * 4 * s->stride_w, out + even * s->out_c, s->out_h, next,
+                            s->out_pitch };
+        run_line(run, &line, channels);
     }
 }
 
@@ -113,7 +134,7 @@ void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_
     const uint8_t *packed = layer->packed;
     mur_dsp_tap *taps = scratch;
     uint32_t *plane = (uint32_t *)(taps + count + 1);
-    mur_dsp_taps pair;
+    mur_dsp_taps run;
     quad_copy copy;
 
     copy.to = plane + s->pad_top * columns + s->pad_left;
@@ -122,19 +143,19 @@ void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_
     copy.rest = columns - copy.columns;
     copy.step = s->in_c;
     copy.pitch = s->in_pitch;
-    for (int32_t i = 0; i < rows * columns; i++)
+    for (int32_t i = 0; copy.rows * copy.columns < rows * columns && i < rows * columns; i++)
         plane[i] = (uint8_t)layer->in_zero * 0x1010101u;
     set_offsets(s, taps);
-    pair.taps = taps;
-    pair.zero = layer->output.zero;
+    run.taps = taps;
+    run.zero = layer->output.zero;
     for (int32_t c = 0; c < s->in_c; c += 4) {
         int32_t channels = s->in_c - c < 4 ? s->in_c - c : 4;
 
-        pair.head = (const mur_dsp_quad_head *)(const void *)packed;
-        set_weights((const int8_t *)(pair.head + 1), taps, count);
-        packed += sizeof(*pair.head) + 4 * (uint32_t)count;
+        run.head = (const mur_dsp_quad_head *)(const void *)packed;
+        set_weights((const int8_t *)(run.head + 1), taps, count);
+        packed += sizeof(*run.head) + 4 * (uint32_t)count;
         copy_quad(&copy, in + c, channels);
-        run_quad(s, (const uint8_t *)plane, &pair, out + c, channels);
+        run_quad(s, (const uint8_t *)plane, &run, out + c, channels);
     }
     mur_dsp_clamp(layer, out);
 }
