@@ -106,23 +106,28 @@ static void run_line(mur_dsp_taps *run, const quad_line *line, int32_t channels)
         run_some(run, line, done, channels);
 }
 
-/* All outputs of four channels: pairs in each row, and of odd rows the last outputs as a column. */
+/* All outputs of four channels, in lines along the longer side; of odd lines the last outputs are a
+ * line across. */
 static void run_quad(const mur_conv_shape *s, const uint8_t *plane, mur_dsp_taps *run, int8_t *out,
                      int32_t channels)
 {
-    int32_t next = 4 * mur_dsp_taps_columns(s) * s->stride_h, even = s->out_w & ~1;
-    quad_line line = { plane, out, even, 4 * s->stride_w, s->out_c };
+    quad_line row = { plane, out, s->out_w, 4 * s->stride_w, s->out_c };
+    quad_line column = { plane, out, s->out_h, 4 * mur_dsp_taps_columns(s) * s->stride_h,
+                         s->out_pitch };
+    quad_line line = s->out_w >= s->out_h ? row : column;
+    quad_line across = s->out_w >= s->out_h ? column : row;
+    int32_t even = line.count & ~1, is_odd = line.count & 1;
 
-    for (int32_t y = even > 0 ? s->out_h : 0; y > 0; y--) {
+    line.count = even;
+    for (int32_t i = 0; even > 0 && i < across.count; i++) {
         run_line(run, &line, channels);
-        line.x += next;
-        line.out += s->out_pitch;
+        line.x += across.x_step;
+        line.out += across.out_step;
     }
-    if (even < s->out_w && s->out_h > 0) {
-        line = (quad_line){ plane + even * 4 * s->stride_w, out + even * s->out_c, s->out_h, next,
-                            s->out_pitch };
-        run_line(run, &line, channels);
-    }
+    across.x += even * line.x_step;
+    across.out += even * line.out_step;
+    if (is_odd && across.count > 0)
+        run_line(run, &across, channels);
 }
 
 void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,

@@ -65,9 +65,7 @@ static size_t border_bytes(const mur_conv_s8 *layer)
 
 size_t mur_rv_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)layer->shape.groups * mur_ref_even_inputs(layer) *
-               (size_t)mur_rv_gathered_bytes(layer) +
-           border_bytes(layer);
+    return mur_ref_even_inputs(layer) * (size_t)mur_rv_gathered_bytes(layer) + border_bytes(layer);
 }
 
 /* ---- conv, wide: packed in the same way ---- */
