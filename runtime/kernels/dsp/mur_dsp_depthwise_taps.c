@@ -73,7 +73,8 @@ static __attribute__((noinline)) void run_some(mur_dsp_taps *run, const quad_lin
                                                int32_t channels)
 {
     int32_t j = i + 1 < line->count ? i + 1 : i;
-    int8_t some[2][4];
+    int8_t some[2][4], *first = line->out + i * line->out_step;
+    int8_t *second = line->out + j * line->out_step;
 
     run->pairs = 1;
     run->x[0] = line->x + i * line->x_step;
@@ -82,8 +83,8 @@ static __attribute__((noinline)) void run_some(mur_dsp_taps *run, const quad_lin
     run->out[1] = some[1];
     mur_dsp_taps_pairs(run);
     for (int32_t c = 0; c < channels; c++) {
-        line->out[i * line->out_step + c] = some[0][c];
-        line->out[j * line->out_step + c] = some[1][c];
+        first[c] = some[0][c];
+        second[c] = some[1][c];
     }
 }
 
