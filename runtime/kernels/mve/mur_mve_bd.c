@@ -4,7 +4,7 @@
  */
 #include "mur_bd_arith.h"
 #include "mur_decoder.h"
-#include "mur_mve_halves.h"
+#include "mur_mve_rows.h"
 
 #include <string.h>
 
@@ -13,8 +13,6 @@
 static const uint16_t pairs[MUR_BD_DIALECTS][256] = {
 #include "mur_bd_pairs.h"
 };
-
-enum { SOME = 32 }; /* rows that end at once */
 
 /* Rows of a matrix, two by two, times a vector. The assembly knows the offsets. */
 typedef struct bd_pairs {
@@ -120,8 +118,8 @@ static void sum_pairs(const bd_pairs *g)
 #endif
 
 /* out[i] = (float)sums[i] * (scale * scales[i]) of some rows */
-static void finish(const int32_t sums[SOME], uint32_t count, float scale, const uint16_t *scales,
-                   float *out)
+static void finish(const int32_t sums[MUR_MVE_SOME], uint32_t count, float scale,
+                   const uint16_t *scales, float *out)
 {
     uint32_t n = 0;
 
@@ -137,7 +135,7 @@ static void multiply(const mur_matrix_low *matrix, const int8_t *x, float scale,
 {
     uint32_t k = matrix->k, rest = k % MUR_BD_ELEMS;
     int8_t last[MUR_BD_ELEMS] = { 0 };
-    int32_t sums[SOME];
+    int32_t sums[MUR_MVE_SOME];
 
     memcpy(last, x + k - rest, rest);
     for (uint32_t n = 0, count; n < matrix->n; n += count) {
@@ -152,7 +150,7 @@ static void multiply(const mur_matrix_low *matrix, const int8_t *x, float scale,
                        sums,
                        pairs };
 
-        count = left < SOME ? left - left % 2 : SOME;
+        count = left < MUR_MVE_SOME ? left - left % 2 : MUR_MVE_SOME;
         if (count == 0) /* the last row twice */
             g.row_bytes = 0, count = 1;
         g.end += count + count % 2;

@@ -3,13 +3,12 @@
  */
 #include "mur_decoder.h"
 #include "mur_decoder_arith.h"
-#include "mur_mve.h"
+#include "mur_mve_dot.h"
+#include "mur_mve_rows.h"
 
-enum { FOUR = 4 }; /* rows that are multiplied at once */
-
-/* scales of rows and of vectors that are not smaller have a normal product */
+/* scales of rows that are not smaller have a normal product with one of a vector that is not,
+ * either */
 #define LEAST_ROW 0x1p-30f
-#define LEAST_VECTOR 0x1p-90f
 
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
 
@@ -34,43 +33,54 @@ static float quantize(const float *x, uint32_t count, int8_t *q)
     return most < MUR_LEAST ? 0.0f : most / 127.0f;
 }
 
-/* The products of four rows of k elements, each where it begins, with x. */
-static inline void multiply_four(const int8_t *const rows[FOUR], const int8_t *x, uint32_t k,
-                                 int32_t sums[FOUR])
+/* The sums of four rows of k elements. sp: x. A function of its own, for all registers. */
+__attribute__((naked, noinline)) static void multiply_fours(const mur_mve_fours *g
+                                                            __attribute__((unused)))
 {
-    const int8_t *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-
-    __asm__ volatile("dlstp.8    lr, %[k]\n"
+    __asm__ volatile("push       {r4-r11, lr}\n\t"
+                     "sub        sp, #4\n\t"
+                     "ldrd       r2, r3, [r0, #16]\n\t"
+                     "ldrd       r4, r12, [r0, #8]\n\t"
+                     "ldr        r1, [r0]\n\t"
+                     "str        r4, [sp]\n"
                      "1:\n\t"
-                     "vldrb.8    q0, [%[x]], #16\n\t"
-                     "vldrb.8    q1, [%[a]], #16\n\t"
-                     "vmladava.s8 %[s0], q0, q1\n\t"
-                     "vldrb.8    q1, [%[b]], #16\n\t"
-                     "vmladava.s8 %[s1], q0, q1\n\t"
-                     "vldrb.8    q1, [%[c]], #16\n\t"
-                     "vmladava.s8 %[s2], q0, q1\n\t"
-                     "vldrb.8    q1, [%[d]], #16\n\t"
-                     "vmladava.s8 %[s3], q0, q1\n\t"
-                     "letp       lr, 1b"
-                     : [x] "+r"(x), [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d),
-                       [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2), [s3] "+Te"(s3)
-                     : [k] "r"(k)
-                     : "q0", "q1", "lr", "memory");
-    sums[0] = s0;
-    sums[1] = s1;
-    sums[2] = s2;
-    sums[3] = s3;
+                     "ldr        r0, [sp]\n\t"
+                     "mov        r7, r1\n\t"
+                     "add        r11, r1, r12\n\t"
+                     "movs       r4, #0\n\t"
+                     "add        r9, r11, r12\n\t"
+                     "movs       r6, #0\n\t"
+                     "add        r5, r9, r12\n\t"
+                     "mov        r8, r4\n\t"
+                     "add        r1, r5, r12\n\t"
+                     "mov        r10, r4\n\t"
+                     "dlstp.8    lr, r12\n"
+                     "2:\n\t"
+                     "vldrb.8    q0, [r0], #16\n\t"
+                     "vldrb.8    q1, [r7], #16\n\t"
+                     "vmladava.s8 r4, q0, q1\n\t"
+                     "vldrb.8    q1, [r11], #16\n\t"
+                     "vmladava.s8 r6, q0, q1\n\t"
+                     "vldrb.8    q1, [r9], #16\n\t"
+                     "vmladava.s8 r8, q0, q1\n\t"
+                     "vldrb.8    q1, [r5], #16\n\t"
+                     "vmladava.s8 r10, q0, q1\n\t"
+                     "letp       lr, 2b\n\t"
+                     "stm        r2!, {r4, r6, r8, r10}\n\t"
+                     "cmp        r2, r3\n\t"
+                     "bne        1b\n\t"
+                     "add        sp, #4\n\t"
+                     "pop        {r4-r11, pc}\n\t");
 }
 
 /* out[i] = (float)sums[i] * (scale * scales[i]) where no product has to be rounded to what vectors
  * flush to zero; if there may be one, 0 and nothing is written */
-static inline int finish_four(const int32_t sums[FOUR], float scale, const float *scales,
+static inline int finish_four(const int32_t sums[MUR_MVE_FOUR], float scale, const float *scales,
                               float *out)
 {
     float32x4_t factors = vldrwq_f32(scales);
 
-    if (vminnmvq_f32(LEAST_ROW, factors) < LEAST_ROW || scale < LEAST_VECTOR)
+    if (vminnmvq_f32(LEAST_ROW, factors) < LEAST_ROW || scale < MUR_LEAST_VECTOR)
         return 0;
     vstrwq_f32(out, vmulq_f32(vcvtq_f32_s32(vldrwq_s32(sums)), vmulq_n_f32(factors, scale)));
     return 1;
@@ -87,17 +97,18 @@ static float quantize(const float *x, uint32_t count, int8_t *q)
     return most < MUR_LEAST ? 0.0f : most / 127.0f;
 }
 
-static inline void multiply_four(const int8_t *const rows[FOUR], const int8_t *x, uint32_t k,
-                                 int32_t sums[FOUR])
+static void multiply_fours(const mur_mve_fours *g)
 {
-    for (uint32_t r = 0; r < FOUR; r++) {
-        sums[r] = 0;
-        for (uint32_t i = 0; i < k; i++)
-            sums[r] += rows[r][i] * x[i];
+    const int8_t *w = g->w;
+
+    for (int32_t *sum = g->sums; sum < g->end; sum++, w += g->k) {
+        *sum = 0;
+        for (uint32_t i = 0; i < g->k; i++)
+            *sum += w[i] * g->x[i];
     }
 }
 
-static inline int finish_four(const int32_t sums[FOUR], float scale, const float *scales,
+static inline int finish_four(const int32_t sums[MUR_MVE_FOUR], float scale, const float *scales,
                               float *out)
 {
     (void)sums, (void)scale, (void)scales, (void)out;
@@ -120,24 +131,25 @@ void mur_mve_quantize(uint32_t rows, uint32_t k, const float *x, void *vectors, 
 static void multiply(const mur_matrix_q8 *matrix, const int8_t *x, float scale, float *out)
 {
     const int8_t *w = matrix->packed;
-    uint32_t n = 0, k = matrix->k;
-    int32_t sums[FOUR];
+    const float *scales = matrix->scales;
+    uint32_t k = matrix->k, whole = matrix->n / MUR_MVE_FOUR * MUR_MVE_FOUR;
+    int32_t sums[MUR_MVE_SOME];
 
-    for (; n + FOUR <= matrix->n; n += FOUR, w += FOUR * k) {
-        const int8_t *const rows[FOUR] = { w, w + k, w + 2 * k, w + 3 * k };
+    for (uint32_t n = 0, count; n < whole; n += count, w += count * k) {
+        mur_mve_fours g = { w, MUR_MVE_FOUR * k, x, k, sums, sums };
 
-        multiply_four(rows, x, k, sums);
-        if (finish_four(sums, scale, matrix->scales + n, out + n))
-            continue;
-        for (uint32_t r = 0; r < FOUR; r++)
-            out[n + r] = (float)sums[r] * (scale * matrix->scales[n + r]);
+        count = whole - n < MUR_MVE_SOME ? whole - n : MUR_MVE_SOME;
+        g.end += count;
+        multiply_fours(&g);
+        for (uint32_t r = 0; r < count; r += MUR_MVE_FOUR) {
+            if (finish_four(sums + r, scale, scales + n + r, out + n + r))
+                continue;
+            for (uint32_t i = r; i < r + MUR_MVE_FOUR; i++)
+                out[n + i] = (float)sums[i] * (scale * scales[n + i]);
+        }
     }
-    for (; n < matrix->n; n++, w += k) {
-        const int8_t *const rows[FOUR] = { w, w, w, w };
-
-        multiply_four(rows, x, k, sums);
-        out[n] = (float)sums[0] * (scale * matrix->scales[n]);
-    }
+    for (uint32_t n = whole; n < matrix->n; n++, w += k)
+        out[n] = (float)mur_mve_dot_s8(w, x, k, 0) * (scale * scales[n]);
 }
 
 void mur_mve_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors,

@@ -9,10 +9,8 @@
 #include "mur_low.h"
 #include "mur_low_arith.h"
 #include "mur_mve.h"
-#include "mur_mve_halves.h"
+#include "mur_mve_rows.h"
 #include "mur_mve_low.h"
-
-enum { FOUR = 4 }; /* rows that are multiplied at once */
 
 #if MUR_HAVE_MVE
 
@@ -25,63 +23,64 @@ static inline int32_t total_of(const int8_t *x, uint32_t k)
     return vaddvaq_s8(total, vldrbq_z_s8(x, vctp8q(k)));
 }
 
-/* sums[i]: of four rows, with as many of them as lie below row i + 1 */
-static inline void masked_2(const int8_t *w, const int8_t *x, uint32_t k, int32_t sums[FOUR])
-{
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+/* g to r0 to r3, r9 and r12, zero sums to r4, r6, r8 and r10; then the next four's w in r1 */
+#define BEGIN \
+    "push       {r4-r11, lr}\n\t" \
+    "vpush      {d8-d9}\n\t" \
+    "ldrd       r2, r3, [r0, #16]\n\t" \
+    "ldrd       r5, r12, [r0, #8]\n\t" \
+    "ldrd       r1, r9, [r0]\n"
+#define FOUR \
+    "1:\n\t" \
+    "movs       r4, #0\n\t" \
+    "movs       r6, #0\n\t" \
+    "mov        r8, r4\n\t" \
+    "mov        r10, r4\n\t" \
+    "mov        r0, r5\n\t" \
+    "mov        r7, r1\n\t" \
+    "add        r11, r1, r12\n\t" \
+    "add        r1, r1, r9\n\t" \
+    "dlstp.8    lr, r12\n" \
+    "2:\n\t"
+#define END \
+    "letp       lr, 2b\n\t" \
+    "stm        r2!, {r4, r6, r8, r10}\n\t" \
+    "cmp        r2, r3\n\t" \
+    "bne        1b\n\t" \
+    "vpop       {d8-d9}\n\t" \
+    "pop        {r4-r11, pc}\n\t"
 
-    __asm__ volatile(
-        "vmov.i8    q2, #0x3f\n\t"
-        "vmov.i8    q3, #0x0f\n\t"
-        "vmov.i8    q4, #0x03\n\t"
-        "dlstp.8    lr, %[k]\n"
-        "1:\n\t"
-        "vldrb.8    q0, [%[x]], #16\n\t"
-        "vldrb.8    q1, [%[w]], #16\n\t"
-        "vmladava.s8 %[s3], q0, q1\n\t"
-        "vand       q1, q1, q2\n\t"
-        "vmladava.s8 %[s2], q0, q1\n\t"
-        "vand       q1, q1, q3\n\t"
-        "vmladava.s8 %[s1], q0, q1\n\t"
-        "vand       q1, q1, q4\n\t"
-        "vmladava.s8 %[s0], q0, q1\n\t"
-        "letp       lr, 1b"
-        : [x] "+r"(x), [w] "+r"(w), [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2), [s3] "+Te"(s3)
-        : [k] "r"(k)
-        : "q0", "q1", "q2", "q3", "q4", "lr", "memory");
-    sums[0] = s0;
-    sums[1] = s1;
-    sums[2] = s2;
-    sums[3] = s3;
+/* Sum i of four rows: with as many of them as lie below row i + 1. Functions of their own, for all
+ * registers. */
+__attribute__((naked, noinline)) static void masked_2(const mur_mve_fours *g
+                                                      __attribute__((unused)))
+{
+    __asm__ volatile(BEGIN "vmov.i8    q2, #0x3f\n\t"
+                           "vmov.i8    q3, #0x0f\n\t"
+                           "vmov.i8    q4, #0x03\n" FOUR "vldrb.8    q0, [r0], #16\n\t"
+                           "vldrb.8    q1, [r7], #16\n\t"
+                           "vmladava.s8 r10, q0, q1\n\t"
+                           "vand       q1, q1, q2\n\t"
+                           "vmladava.s8 r8, q0, q1\n\t"
+                           "vand       q1, q1, q3\n\t"
+                           "vmladava.s8 r6, q0, q1\n\t"
+                           "vand       q1, q1, q4\n\t"
+                           "vmladava.s8 r4, q0, q1\n\t" END);
 }
 
-/* sums[0] and sums[2]: of rows 0 and 2; sums[1] and sums[3]: with rows 1 and 3 */
-static inline void masked_4(const int8_t *w, const int8_t *x, uint32_t k, int32_t sums[FOUR])
+/* Sums 0 and 2: of rows 0 and 2; sums 1 and 3: with rows 1 and 3. */
+__attribute__((naked, noinline)) static void masked_4(const mur_mve_fours *g
+                                                      __attribute__((unused)))
 {
-    const int8_t *high = w + k;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-
-    __asm__ volatile("vmov.i8    q2, #0x0f\n\t"
-                     "dlstp.8    lr, %[k]\n"
-                     "1:\n\t"
-                     "vldrb.8    q0, [%[x]], #16\n\t"
-                     "vldrb.8    q1, [%[w]], #16\n\t"
-                     "vmladava.s8 %[s1], q0, q1\n\t"
-                     "vand       q1, q1, q2\n\t"
-                     "vmladava.s8 %[s0], q0, q1\n\t"
-                     "vldrb.8    q1, [%[high]], #16\n\t"
-                     "vmladava.s8 %[s3], q0, q1\n\t"
-                     "vand       q1, q1, q2\n\t"
-                     "vmladava.s8 %[s2], q0, q1\n\t"
-                     "letp       lr, 1b"
-                     : [x] "+r"(x), [w] "+r"(w), [high] "+r"(high), [s0] "+Te"(s0), [s1] "+Te"(s1),
-                       [s2] "+Te"(s2), [s3] "+Te"(s3)
-                     : [k] "r"(k)
-                     : "q0", "q1", "q2", "lr", "memory");
-    sums[0] = s0;
-    sums[1] = s1;
-    sums[2] = s2;
-    sums[3] = s3;
+    __asm__ volatile(BEGIN "vmov.i8    q2, #0x0f\n" FOUR "vldrb.8    q0, [r0], #16\n\t"
+                           "vldrb.8    q1, [r7], #16\n\t"
+                           "vmladava.s8 r6, q0, q1\n\t"
+                           "vand       q1, q1, q2\n\t"
+                           "vmladava.s8 r4, q0, q1\n\t"
+                           "vldrb.8    q1, [r11], #16\n\t"
+                           "vmladava.s8 r10, q0, q1\n\t"
+                           "vand       q1, q1, q2\n\t"
+                           "vmladava.s8 r8, q0, q1\n\t" END);
 }
 
 #else
@@ -104,22 +103,29 @@ static inline int32_t masked_sum(const int8_t *w, const int8_t *x, uint32_t k, i
     return sum;
 }
 
-static inline void masked_2(const int8_t *w, const int8_t *x, uint32_t k, int32_t sums[FOUR])
+static void masked_2(const mur_mve_fours *g)
 {
-    for (uint32_t r = 0; r < FOUR; r++)
-        sums[r] = masked_sum(w, x, k, (4 << 2 * r) - 1);
+    const int8_t *w = g->w;
+
+    for (int32_t *s = g->sums; s < g->end; s += MUR_MVE_FOUR, w += g->step)
+        for (uint32_t r = 0; r < MUR_MVE_FOUR; r++)
+            s[r] = masked_sum(w, g->x, g->k, (4 << 2 * r) - 1);
 }
 
-static inline void masked_4(const int8_t *w, const int8_t *x, uint32_t k, int32_t sums[FOUR])
+static void masked_4(const mur_mve_fours *g)
 {
-    for (uint32_t r = 0; r < FOUR; r++)
-        sums[r] = masked_sum(w + r / 2 * k, x, k, r % 2 ? 255 : 15);
+    const int8_t *w = g->w;
+
+    for (int32_t *s = g->sums; s < g->end; s += MUR_MVE_FOUR, w += g->step)
+        for (uint32_t r = 0; r < MUR_MVE_FOUR; r++)
+            s[r] = masked_sum(w + r / 2 * g->k, g->x, g->k, r % 2 ? 255 : 15);
 }
 
 #endif
 
 /* sums of levels of four rows of masked ones */
-static inline void unmask(uint32_t bits, const int32_t s[FOUR], int32_t total, int32_t sums[FOUR])
+static inline void unmask(uint32_t bits, const int32_t s[MUR_MVE_FOUR], int32_t total,
+                          int32_t sums[MUR_MVE_FOUR])
 {
     if (bits == 2) {
         sums[0] = 2 * s[0] - 3 * total;
@@ -134,30 +140,48 @@ static inline void unmask(uint32_t bits, const int32_t s[FOUR], int32_t total, i
     }
 }
 
+/* out[i] = (float)sum i * (scale * scales[i]) of four rows, or of those that are left */
+static inline void finish_some(uint32_t bits, const int32_t s[MUR_MVE_FOUR], int32_t total,
+                               float scale, const uint16_t *scales, uint32_t left, float *out)
+{
+    int32_t sums[MUR_MVE_FOUR];
+
+    unmask(bits, s, total, sums);
+    for (uint32_t r = 0; r < MUR_MVE_FOUR && r < left; r++)
+        out[r] = (float)sums[r] * (scale * mur_half(scales[r]));
+}
+
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
 
-/* the same, and mur_mve_scale_halves */
-static inline int finish_four(uint32_t bits, const int32_t s[FOUR], int32_t total, float scale,
-                              const uint16_t *scales, float *out)
+/* The same of whole fours of `count` rows, until one that cannot be ended in vectors
+ * (mur_mve_scale_halves); returns how many rows are done. */
+static inline uint32_t finish_fours(uint32_t bits, const int32_t *s, uint32_t count, int32_t total,
+                                    float scale, const uint16_t *scales, float *out)
 {
-    static const int32_t masks[2][FOUR] = { { 0, -1, -1, -1 }, { 0, -1, 0, -1 } };
-    static const int32_t shifts[2][FOUR] = { { 1, -1, -3, -5 }, { 1, -3, 1, -3 } };
-    static const int32_t times[2][FOUR] = { { -3, -3, -3, 1 }, { -15, 1, -15, 1 } };
-    int32x4_t sums = vldrwq_s32(s), before = vldrwq_s32(s - 1);
+    static const int32_t masks[2][MUR_MVE_FOUR] = { { 0, -1, -1, -1 }, { 0, -1, 0, -1 } };
+    static const int32_t shifts[2][MUR_MVE_FOUR] = { { 1, -1, -3, -5 }, { 1, -3, 1, -3 } };
+    static const int32_t times[2][MUR_MVE_FOUR] = { { -3, -3, -3, 1 }, { -15, 1, -15, 1 } };
+    const int32x4_t mask = vldrwq_s32(masks[bits == 4]), shift = vldrwq_s32(shifts[bits == 4]);
+    const int32x4_t more = vmulq_n_s32(vldrwq_s32(times[bits == 4]), total);
+    uint32_t r = 0;
 
     /* what is not before row 0, and row 2 of 4 bits, is left out */
-    sums = vsubq_s32(sums, vandq_s32(before, vldrwq_s32(masks[bits == 4])));
-    sums = vshlq_s32(sums, vldrwq_s32(shifts[bits == 4]));
-    sums = vmlaq_n_s32(sums, vldrwq_s32(times[bits == 4]), total);
-    return mur_mve_scale_halves(sums, scale, scales, out);
+    for (; r + MUR_MVE_FOUR <= count; r += MUR_MVE_FOUR) {
+        int32x4_t sums = vsubq_s32(vldrwq_s32(s + r), vandq_s32(vldrwq_s32(s + r - 1), mask));
+
+        if (!mur_mve_scale_halves(vaddq_s32(vshlq_s32(sums, shift), more), scale, scales + r,
+                                  out + r))
+            break;
+    }
+    return r;
 }
 
 #else
 
-static inline int finish_four(uint32_t bits, const int32_t s[FOUR], int32_t total, float scale,
-                              const uint16_t *scales, float *out)
+static inline uint32_t finish_fours(uint32_t bits, const int32_t *s, uint32_t count, int32_t total,
+                                    float scale, const uint16_t *scales, float *out)
 {
-    (void)bits, (void)s, (void)total, (void)scale, (void)scales, (void)out;
+    (void)bits, (void)s, (void)count, (void)total, (void)scale, (void)scales, (void)out;
     return 0;
 }
 
@@ -168,20 +192,26 @@ static inline void multiply_vector(uint32_t bits, const mur_matrix_low *matrix, 
 {
     const int8_t *w = (const int8_t *)matrix->packed + mur_mve_low_streams(matrix->n);
     const uint16_t *scales = matrix->packed;
-    uint32_t n = 0, k = matrix->k, step = FOUR * bits / 8 * k;
-    int32_t masked[1 + FOUR] = { 0 }, sums[FOUR], total = total_of(x, k);
+    uint32_t k = matrix->k, step = MUR_MVE_FOUR * bits / 8 * k;
+    int32_t masked[1 + MUR_MVE_SOME], total = total_of(x, k), *const sums = masked + 1;
 
-    for (; n < matrix->n; n += FOUR, w += step) {
+    masked[0] = 0; /* what is before row 0 */
+    for (uint32_t n = 0; n < matrix->n; n += MUR_MVE_SOME, scales += MUR_MVE_SOME) {
+        uint32_t count = matrix->n - n < MUR_MVE_SOME ? matrix->n - n : MUR_MVE_SOME;
+        const mur_mve_fours g = { w + n / MUR_MVE_FOUR * step,
+                                  step,
+                                  x,
+                                  k,
+                                  sums,
+                                  sums + (count + 3) / MUR_MVE_FOUR * MUR_MVE_FOUR };
+
         if (bits == 2)
-            masked_2(w, x, k, masked + 1);
+            masked_2(&g);
         else
-            masked_4(w, x, k, masked + 1);
-        if (n + FOUR <= matrix->n &&
-            finish_four(bits, masked + 1, total, scale, scales + n, out + n))
-            continue;
-        unmask(bits, masked + 1, total, sums);
-        for (uint32_t r = 0; r < FOUR && n + r < matrix->n; r++)
-            out[n + r] = (float)sums[r] * (scale * mur_half(scales[n + r]));
+            masked_4(&g);
+        for (uint32_t r = finish_fours(bits, sums, count, total, scale, scales, out + n); r < count;
+             r += MUR_MVE_FOUR)
+            finish_some(bits, sums + r, total, scale, scales + r, count - r, out + n + r);
     }
 }
 

@@ -1,8 +1,20 @@
-/* mur_mve_halves.h - how matrices whose rows' scales are 16-bit floats end, in vectors. */
-#ifndef MUR_MVE_HALVES_H
-#define MUR_MVE_HALVES_H
+/* mur_mve_rows.h - how matrices of a decoder are multiplied in vectors: some rows at a time. */
+#ifndef MUR_MVE_ROWS_H
+#define MUR_MVE_ROWS_H
 
 #include "mur_mve.h"
+
+enum { MUR_MVE_FOUR = 4, MUR_MVE_SOME = 32 }; /* rows that are multiplied, and ended, at once */
+
+/* Rows of a matrix by fours, which lie `step` bytes apart, times a vector of k elements. Their
+ * sums, four for each four, go to sums up to end. The assembly of kernels knows the offsets. */
+typedef struct mur_mve_fours {
+    const int8_t *w;
+    uint32_t step;
+    const int8_t *x;
+    uint32_t k;
+    int32_t *sums, *end;
+} mur_mve_fours;
 
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
 
