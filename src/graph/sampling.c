@@ -137,10 +137,9 @@ bool muc_sampling_is_kept(const muc_sampling *s)
 
 /* ---- TensorFlow Lite's way for integers ---- */
 
-/* the scales are those of the sizes */
-static bool has_own_scales(const muc_graph *graph, const muc_node *node, const muc_tensor *x,
-                           const muc_tensor *y)
+bool muc_resize_has_own_scales(const muc_graph *graph, const muc_node *node)
 {
+    const muc_tensor *x = &graph->tensors[node->inputs[0]], *y = &graph->tensors[node->outputs[0]];
     const muc_attribute *scales = muc_node_attribute(node, MUC_KEY_SCALES);
 
     for (uint32_t d = 0; scales && d < x->rank; d++) {
@@ -162,7 +161,7 @@ bool muc_resize_as_tflite(const muc_graph *graph, const muc_node *node, uint32_t
     muc_word rounding = muc_node_word_or(node, MUC_KEY_ROUNDING, MUC_WORD_ROUND_PREFER_FLOOR);
     muc_word mode = muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST);
 
-    if (x->rank != 4 || x->dims[0] != y->dims[0] || has_own_scales(graph, node, x, y) ||
+    if (x->rank != 4 || x->dims[0] != y->dims[0] || muc_resize_has_own_scales(graph, node) ||
         muc_node_integer_or(node, MUC_KEY_ANTIALIAS, 0) ||
         muc_node_integer_or(node, MUC_KEY_EXCLUDE_OUTSIDE, 0))
         return false;

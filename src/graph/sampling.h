@@ -32,6 +32,8 @@ size_t muc_sampling_neighbours(const muc_sampling *s, ptrdiff_t *first);
 void muc_sampling_weigh(const muc_sampling *s, size_t i, size_t count, double *weights,
                         ptrdiff_t *first);
 
+/* Whether the scales of a resize are not those of its sizes. */
+bool muc_resize_has_own_scales(const muc_graph *graph, const muc_node *node);
 /* Whether TensorFlow Lite has this resize for quantized tensors: of two neighbouring dimensions,
  * the first of which is given, of [N, H, W, C] or [N, C, H, W]. */
 bool muc_resize_as_tflite(const muc_graph *graph, const muc_node *node, uint32_t *first);

@@ -147,7 +147,8 @@ typedef struct muc_recurrent_scales {
     int32_t clip;                         /* of c; INT32_MAX: none */
 } muc_recurrent_scales;
 /* False if c's scale is not a power of two, or out of range, or a gru's state not in Q0.15, or
- * peepholes have several scales or a zero point, or weights have zero points or several scales in a gate, or a factor is 2^30 or more. */
+ * peepholes have several scales or a zero point, or weights have zero points or several scales in a
+ * gate, or a factor is 2^30 or more. */
 bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out);
 
 /* The outputs for all 256 values of an int8 or uint8 input of an operator that ops.def gives

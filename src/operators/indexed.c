@@ -335,7 +335,7 @@ static void measure_order(const muc_nest_node *n, void *out)
 }
 
 /* each place moves up among those chosen before it, as far as they come after it */
-MUC_NEST_NUMBERS(top_k, ORDER_NUMBERS, measure_order, 0, T, {
+MUC_NEST_NUMBERS(top_k, ORDER_NUMBERS, measure_order, MUC_NEST_QUANTIZED, T, {
     for (INDEX o = 0; o < outer; o++) {
         for (INDEX i = 0; i < inner; i++) {
             const T *x = a + o * extent * inner + i;

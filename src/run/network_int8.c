@@ -152,7 +152,7 @@ static muc_status calibrate(muc_context *ctx, muc_graph *graph, const muc_sample
 
 /* The passes before a network is quantized: those of mcu that real numbers need, so that each
  * tensor that gets a scale is one that stays. */
-static muc_status prepare(muc_context *ctx, muc_graph *graph)
+static muc_status prepare(muc_context *ctx, muc_graph *graph, const char *keep)
 {
     MUC_TRY(muc_dequantize_constants(ctx, graph)); /* weights get scales of int8's own */
     MUC_TRY(muc_canonicalise(ctx, graph));         /* patterns and fusion look for neighbours */
@@ -161,6 +161,7 @@ static muc_status prepare(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_split_groups(ctx, graph));
     MUC_TRY(muc_lay_channels_last(ctx, graph)); /* int8 kernels read no other layout */
     MUC_TRY(muc_lay_windows(ctx, graph));
+    MUC_TRY(muc_int8_decompose(ctx, graph, keep)); /* channels are last: axes are what they stay */
     MUC_TRY(muc_canonicalise(ctx, graph)); /* again: transposes and views that met cancel out */
     return muc_recognise(ctx, graph); /* again: norms over channels have their axis last only now */
 }
@@ -193,7 +194,7 @@ muc_status muc_network_to_int8(muc_context *ctx, muc_graph *graph, const muc_ten
     muc_status status = muc_int8_trace(ctx, graph, keep, &arena, &keep);
 
     if (status == MUC_OK)
-        status = prepare(ctx, graph);
+        status = prepare(ctx, graph, keep);
     if (status == MUC_OK)
         status = quantize_on(ctx, graph, arrays, array_count, keep);
     muc_arena_free(&arena);
@@ -209,7 +210,7 @@ muc_status muc_network_assume_int8(muc_context *ctx, muc_graph *graph, const muc
     muc_status status = muc_int8_trace(ctx, graph, guess->keep, &arena, &keep);
 
     if (status == MUC_OK)
-        status = prepare(ctx, graph);
+        status = prepare(ctx, graph, keep);
     if (status == MUC_OK)
         status = muc_ranges_new(ctx, graph, &ranges);
     if (status == MUC_OK)
@@ -401,7 +402,7 @@ static muc_status compare(comparison *c, const muc_tensor_view *arrays, size_t c
     muc_samples samples;
     muc_status status;
 
-    MUC_TRY(prepare(c->ctx, c->real));
+    MUC_TRY(prepare(c->ctx, c->real, NULL));
     MUC_TRY(muc_samples_of(c->ctx, c->real, arrays, count, &samples));
     MUC_TRY(MUC_NEW_ARRAY(c->ctx, c->real->name, count, &sample));
     status = find_layers(c, arena);
@@ -431,11 +432,17 @@ muc_status muc_verify_int8(muc_context *ctx, const muc_model *integer, const muc
 
 /* ---- what is worth a word ---- */
 
+static bool is_float(const muc_graph *graph, uint32_t tensor)
+{
+    return muc_dtype_get(graph->tensors[tensor].dtype)->kind == MUC_DTYPE_FLOAT;
+}
+
 /* computes with real numbers where its neighbours have integers */
 static bool stays_float(const muc_graph *graph, const muc_node *node)
 {
     return node->op != MUC_OP_DEQUANTIZE && node->input_count > 0 &&
-           muc_dtype_get(graph->tensors[node->outputs[0]].dtype)->kind == MUC_DTYPE_FLOAT;
+           is_float(graph, node->outputs[0]) &&
+           (node->op != MUC_OP_CAST || is_float(graph, node->inputs[0]));
 }
 
 static muc_status add_loss(const comparison *c, muc_arena *arena, const char *name, muc_op op,

@@ -488,14 +488,18 @@ static muc_status emit_shared(pass *p, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count && status == MUC_OK; i++)
         status = need_on_scale(p, node, i, &inputs[i]);
     for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++) {
-        quantization[i] = &q;
-        status = muc_int8_name(p, node->outputs[i], &names[i]);
+        bool real = is_real(p, node->outputs[i]); /* else indices */
+
+        quantization[i] = real ? &q : NULL;
+        names[i] = old(p, node->outputs[i])->name;
+        if (real)
+            status = muc_int8_name(p, node->outputs[i], &names[i]);
     }
     added.name = status == MUC_OK ? names[0] : NULL;
     if (status == MUC_OK)
         status = muc_graph_add(p->r.ctx, p->r.graph, &added, outputs);
     for (uint32_t i = 0; i < node->output_count && status == MUC_OK; i++)
-        p->made[node->outputs[i]] = outputs[i];
+        (is_real(p, node->outputs[i]) ? p->made : p->r.map)[node->outputs[i]] = outputs[i];
     free(inputs);
     return status;
 }

@@ -27,12 +27,24 @@ static bool is_called(const char *name, const char *word, size_t length)
            (name[length] == '\0' || strcmp(name + length, "/last") == 0);
 }
 
-static bool is_node(const pass *p, const muc_node *node, const char *word, size_t length)
+static bool is_node(const muc_rewrite *r, const muc_node *node, const char *word, size_t length)
 {
     for (uint32_t i = 0; i < node->output_count; i++)
-        if (is_called(old(p, node->outputs[i])->name, word, length))
+        if (is_called(muc_rewrite_old(r, node->outputs[i])->name, word, length))
             return true;
     return is_operator(node->op, word, length);
+}
+
+bool muc_int8_is_kept(const muc_rewrite *r, const muc_node *node, const char *list)
+{
+    for (const char *at = list; at && *at; at += *at != '\0') {
+        size_t length = strcspn(at, ",\n");
+
+        if (is_node(r, node, at, length))
+            return true;
+        at += length;
+    }
+    return false;
 }
 
 /* whether a node before has the operator, too */
@@ -64,7 +76,7 @@ static bool keep_nodes(pass *p, const char *word, size_t length)
     bool found = false;
 
     for (uint32_t n = 0; n < p->r.old.node_count; n++)
-        if (p->r.needed[n] && is_node(p, &p->r.old.nodes[n], word, length))
+        if (p->r.needed[n] && is_node(&p->r, &p->r.old.nodes[n], word, length))
             p->kept[n] = found = true;
     return found;
 }

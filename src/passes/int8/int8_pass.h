@@ -103,6 +103,8 @@ bool muc_int8_norm_rows(const pass *p, const muc_node *node, muc_norm_rows *out)
  * names parted by '\n' the first that there is. NULL: none. MUC_USAGE, with what is known, for
  * others. */
 muc_status muc_int8_keep(pass *p, const char *list);
+/* Whether any name of such a list is the node's. */
+bool muc_int8_is_kept(const muc_rewrite *r, const muc_node *node, const char *list);
 /* Fills functions, forms, available and merged. */
 muc_status muc_int8_plan(pass *p);
 
@@ -132,7 +134,8 @@ muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out);
 /* The new tensors of an old one, conversions added where they are missing. */
 muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out);
 muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out);
-/* Lstm, gru or rnn; its form becomes FLOAT, and nothing is added, if integers do not hold its factors.
+/* Lstm, gru or rnn; its form becomes FLOAT, and nothing is added, if integers do not hold its
+ * factors.
  */
 muc_status muc_int8_emit_recurrent(pass *p, const muc_node *node);
 /* Whether it is one with constant weights and states that integers hold. */

@@ -36,7 +36,8 @@ static bool takes_data(const pass *p, const muc_node *node)
 
 static bool takes_two(const pass *p, const muc_node *node)
 {
-    return node->input_count == 2 && takes_data(p, node);
+    (void)p;
+    return node->input_count == 2;
 }
 
 static bool takes_pool(const pass *p, const muc_node *node)
@@ -44,10 +45,26 @@ static bool takes_pool(const pass *p, const muc_node *node)
     return takes_window(p, node) && takes_data(p, node);
 }
 
-/* padding of zeros */
-static bool takes_zeros(const pass *p, const muc_node *node)
+/* padding of a number that is known */
+static bool takes_filler(const pass *p, const muc_node *node)
 {
-    return node->input_count == 1 && takes_data(p, node);
+    uint32_t filler = muc_node_input(node, 1);
+
+    return !is_constant(p, node->inputs[0]) && (filler == MUC_NO_ID || is_constant(p, filler));
+}
+
+/* elements that are put, not combined */
+static bool takes_places(const pass *p, const muc_node *node)
+{
+    return takes_data(p, node) &&
+           muc_node_word_or(node, MUC_KEY_REDUCTION, MUC_WORD_NONE) == MUC_WORD_NONE;
+}
+
+/* integers as real numbers, which are quantized as inputs are */
+static bool is_from_integers(const pass *p, const muc_node *node)
+{
+    return node->op == MUC_OP_CAST && is_real(p, node->outputs[0]) &&
+           muc_dtype_get(old(p, node->inputs[0])->dtype)->kind != MUC_DTYPE_FLOAT;
 }
 
 static bool takes_weights(const pass *p, const muc_node *node)
@@ -198,13 +215,21 @@ form muc_int8_form_of(muc_op op)
     return rows[op].form;
 }
 
+/* numbers that are not known: not a table's at indices, or two of which truths choose */
+static bool reads_computed(const pass *p, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (is_real(p, node->inputs[i]) && !is_constant(p, node->inputs[i]))
+            return true;
+    return false;
+}
+
 /* whether the node is better off in int8; its data inputs are real and one of them is there in int8
  * already, or it has weights or a table */
 static form plan_node(const pass *p, const muc_node *node)
 {
     form kind = muc_int8_form_of(node->op);
-    bool any = kind == WEIGHTED ||
-               (muc_op_get(node->op)->flags & MUC_OP_INDEXES && is_constant(p, node->inputs[0]));
+    bool any = kind == WEIGHTED || !reads_computed(p, node);
 
     if (kind == FLOAT || node->input_count == 0 || !is_real(p, node->outputs[0]))
         return FLOAT;
@@ -412,7 +437,7 @@ static muc_status plan_nodes(pass *p, const bool *results)
         else
             p->forms[n] = plan_node(p, node);
         for (uint32_t i = 0; i < node->output_count; i++)
-            p->available[node->outputs[i]] = p->forms[n] != FLOAT;
+            p->available[node->outputs[i]] = p->forms[n] != FLOAT || is_from_integers(p, node);
     }
     return MUC_OK;
 }
