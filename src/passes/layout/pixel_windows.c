@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/layout/padding_taps.h"
 #include "passes/rewrite.h"
 
 enum { MOST_ATTRIBUTES = 16, SPATIAL = 3 };
@@ -421,100 +422,166 @@ static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
     return muc_rewrite_change_to_view(r, node, inputs[0]);
 }
 
-/* ---- taps that meet padding alone ---- */
+/* ---- three spatial dimensions, of integers ---- */
 
-/* A convolution's window in one dimension, and which of its taps meet the image. */
-typedef struct taps {
-    uint32_t kernel, first, end;
-    int64_t before, behind, dilation; /* padding */
-} taps;
+enum { MOST_DEPTH = 16, OVER_DEPTH = 5 };
 
-static bool find_taps(const muc_rewrite *r, const muc_node *node, uint32_t d, taps *t)
+/* A convolution of [N, D, H, W, C] with [out, kd, kh, kw, C of a group], and what it makes. */
+typedef struct volume {
+    const muc_node *node;
+    uint32_t x[OVER_DEPTH], w[OVER_DEPTH], y[OVER_DEPTH], groups;
+} volume;
+
+static bool find_volume(const muc_rewrite *r, const muc_node *node, volume *v)
 {
-    int64_t stride = muc_node_item_or(node, MUC_KEY_STRIDES, d, 1), last;
-    uint32_t in, out;
+    const muc_tensor *x = old(r, node->inputs[0]);
 
-    t->before = muc_node_item_or(node, MUC_KEY_PADS, d, 0);
-    t->behind = muc_node_item_or(node, MUC_KEY_PADS, SPATIAL + d, 0);
-    t->dilation = muc_node_item_or(node, MUC_KEY_DILATIONS, d, 1);
-    if (!muc_rewrite_dim(&r->old, old(r, node->inputs[0]), 1 + d, &in) ||
-        !muc_rewrite_dim(&r->old, old(r, node->inputs[1]), 1 + d, &t->kernel) ||
-        !muc_rewrite_dim(&r->old, old(r, node->outputs[0]), 1 + d, &out) || out == 0)
+    *v = (volume){ .node = node };
+    if (node->op != MUC_OP_CONV || !is_last(node) || x->rank != OVER_DEPTH || !x->quantization ||
+        !muc_rewrite_is_constant(r, node->inputs[1]) || old(r, node->inputs[1])->sequence ||
+        node->attribute_count > MOST_ATTRIBUTES - 4)
         return false;
-    t->first = 0;
-    t->end = t->kernel;
-    for (last = ((int64_t)out - 1) * stride;
-         t->first + 1 < t->end && t->before >= t->dilation && last < t->before; t->first++)
-        t->before -= t->dilation;
-    while (t->end > t->first + 1 && t->behind >= t->dilation &&
-           (t->end - 1 - t->first) * t->dilation - t->before >= in) {
-        t->behind -= t->dilation;
-        t->end--;
-    }
-    return true;
+    for (uint32_t i = 0; i < OVER_DEPTH; i++)
+        if (!muc_rewrite_dim(&r->old, x, i, &v->x[i]) ||
+            !muc_rewrite_dim(&r->old, old(r, node->inputs[1]), i, &v->w[i]) ||
+            !muc_rewrite_dim(&r->old, old(r, node->outputs[0]), i, &v->y[i]))
+            return false;
+    v->groups = v->x[4] / v->w[4];
+    return v->w[1] <= MOST_DEPTH;
 }
 
-/* the weights of these taps, of so many channels with so many bytes a tap */
-static muc_status add_taps(muc_rewrite *r, const muc_tensor *w, const taps t[SPATIAL],
-                           uint32_t channels, size_t pixel, uint32_t *out)
+/* one pixel of each depth: the window is over depths, and rows of pixels */
+static bool is_over_depths(const volume *v)
 {
-    uint32_t rows = t[0].end - t[0].first, columns = t[1].end - t[1].first;
-    size_t bytes = (size_t)channels * rows * columns * pixel;
+    bool apart = v->w[2] != 1 || v->w[3] != 1;
+
+    for (uint32_t d = 1; d < 3; d++)
+        apart = apart || muc_node_item_or(v->node, MUC_KEY_STRIDES, d, 1) != 1 ||
+                muc_node_item_or(v->node, MUC_KEY_PADS, d, 0) != 0 ||
+                muc_node_item_or(v->node, MUC_KEY_PADS, 3 + d, 0) != 0;
+    return !apart;
+}
+
+/* the depths that each result reads, one after another as channels: [N * depths, H, W, kd * C] */
+static muc_status gather_depths(muc_rewrite *r, const volume *v, uint32_t *out)
+{
+    const int64_t step = muc_node_item_or(v->node, MUC_KEY_STRIDES, 0, 1), axis = 1;
+    const int64_t apart = muc_node_item_or(v->node, MUC_KEY_DILATIONS, 0, 1);
+    const int64_t pads[2 * OVER_DEPTH] = { [1] = muc_node_item_or(v->node, MUC_KEY_PADS, 0, 0),
+                                           [1 + OVER_DEPTH] =
+                                               muc_node_item_or(v->node, MUC_KEY_PADS, 3, 0) };
+    const muc_attribute pad = { .key = MUC_KEY_PADS, .value.integers = { pads, 2 * OVER_DEPTH } };
+    const muc_attribute join = { .key = MUC_KEY_AXIS, .value.integer = OVER_DEPTH };
+    muc_expr start, size = number(r, v->y[1]), whole[4];
+    const muc_attribute cut[] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
+                                  { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
+                                  { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } },
+                                  { .key = MUC_KEY_STEPS, .value.integers = { &step, 1 } } };
+    const char *name = v->node->name;
+    muc_expr dims[OVER_DEPTH + 1];
+    uint32_t x, parts[MOST_DEPTH];
+
+    for (uint32_t i = 0; i < OVER_DEPTH + 1; i++)
+        dims[i] = number(r, i == 1 ? v->y[1] : i == 4 ? v->groups : i == 5 ? v->w[4] : v->x[i]);
+    MUC_TRY(muc_rewrite_tensor(r, v->node->inputs[0], &x));
+    if (pads[1] || pads[1 + OVER_DEPTH])
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_PAD, name, &x, 1, &pad, 1, NULL, &x));
+    for (uint32_t k = 0; k < v->w[1]; k++) {
+        start = number(r, (uint32_t)(k * apart));
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, name, &x, 1, cut, 4, NULL, &parts[k]));
+        MUC_TRY(muc_rewrite_add_view(r, name, parts[k], dims, OVER_DEPTH + 1, &parts[k]));
+    }
+    if (v->w[1] > 1)
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_CONCAT, name, parts, v->w[1], &join, 1, NULL, parts));
+    whole[0] = number(r, v->x[0] * v->y[1]);
+    whole[1] = number(r, v->x[2]);
+    whole[2] = number(r, v->x[3]);
+    whole[3] = number(r, v->w[1] * v->x[4]);
+    return muc_rewrite_add_view(r, name, parts[0], whole, 4, out);
+}
+
+/* weights [out, kh, kw, kd * C of a group], or [out, kd, 1, C of a group] */
+static muc_status add_flat_weights(muc_rewrite *r, const volume *v, bool over_depths, uint32_t *out)
+{
+    const muc_tensor *w = old(r, v->node->inputs[1]);
+    const size_t row = (size_t)v->w[4] * muc_dtype_get(w->dtype)->block_bytes;
+    const uint32_t window = v->w[2] * v->w[3], depth = v->w[1];
     muc_tensor like = *w;
     muc_status status;
-    uint8_t *data, *to;
+    uint8_t *data;
 
-    like.dims[1] = number(r, rows);
-    like.dims[2] = number(r, columns);
-    if (muc_rewrite_is_shape(r, w, bytes))
-        return muc_rewrite_constant(r, w->name, &like, w->data, bytes, out);
-    to = data = malloc(bytes + 1);
-    if (!data)
-        return muc_fail_nomem(r->ctx, r->old.name, bytes);
-    for (uint32_t i = 0; i < channels * rows; i++, to += columns * pixel)
-        memcpy(to,
-               w->data + (((size_t)(i / rows) * t[0].kernel + t[0].first + i % rows) * t[1].kernel +
-                          t[1].first) *
-                             pixel,
-               columns * pixel);
-    status = muc_rewrite_constant(r, w->name, &like, data, bytes, out);
+    like.rank = 4;
+    like.dims[1] = number(r, over_depths ? depth : v->w[2]);
+    like.dims[2] = number(r, over_depths ? 1 : v->w[3]);
+    like.dims[3] = number(r, over_depths ? v->w[4] : depth * v->w[4]);
+    if (over_depths || muc_rewrite_is_shape(r, w, w->bytes))
+        return muc_rewrite_constant(r, w->name, &like, w->data, w->bytes, out);
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, (size_t)w->bytes + 1, &data));
+    for (size_t c = 0; c < v->w[0]; c++)
+        for (size_t k = 0; k < depth; k++)
+            for (size_t t = 0; t < window; t++)
+                memcpy(data + ((c * window + t) * depth + k) * row,
+                       w->data + ((c * depth + k) * window + t) * row, row);
+    status = muc_rewrite_constant(r, w->name, &like, data, w->bytes, out);
     free(data);
     return status;
 }
 
-static muc_status drop_taps(muc_rewrite *r, const muc_node *node, bool *done)
+/* the node's attributes for a window over depths and none, or over rows and columns */
+static uint32_t flat_attributes(const volume *v, bool over_depths, int64_t items[8],
+                                muc_attribute *out)
+{
+    static const muc_attribute_key keys[] = { MUC_KEY_STRIDES, MUC_KEY_DILATIONS };
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        items[2 * k] = muc_node_item_or(v->node, keys[k], over_depths ? 0 : 1, 1);
+        items[2 * k + 1] = over_depths ? 1 : muc_node_item_or(v->node, keys[k], 2, 1);
+        out[count++] = (muc_attribute){ .key = keys[k], .value.integers = { items + 2 * k, 2 } };
+    }
+    for (uint32_t end = 0; end < 2; end++) {
+        items[4 + 2 * end] = muc_node_item_or(v->node, MUC_KEY_PADS, 3 * end + !over_depths, 0);
+        items[5 + 2 * end] =
+            over_depths ? 0 : muc_node_item_or(v->node, MUC_KEY_PADS, 3 * end + 2, 0);
+    }
+    out[count++] = (muc_attribute){ .key = MUC_KEY_PADS, .value.integers = { items + 4, 4 } };
+    for (uint32_t i = 0; i < v->node->attribute_count; i++) {
+        muc_attribute_key key = v->node->attributes[i].key;
+
+        if (!is_shape(key) || key == MUC_KEY_GROUPS || key == MUC_KEY_CHANNELS_LAST)
+            out[count++] = v->node->attributes[i];
+    }
+    return count;
+}
+
+static muc_status flatten_volume(muc_rewrite *r, const muc_node *node, bool *done)
 {
     muc_attribute attributes[MOST_ATTRIBUTES];
-    int64_t pads[2 * SPATIAL];
-    taps t[SPATIAL];
-    uint32_t inputs[3], channels, depth;
-    const muc_tensor *w;
+    uint32_t inputs[3], count;
+    bool over_depths;
+    int64_t items[8];
+    volume v;
 
-    if (node->op != MUC_OP_CONV || !is_last(node) || old(r, node->inputs[0])->rank != 4 ||
-        node->input_count > 3 || node->attribute_count > MOST_ATTRIBUTES ||
-        !muc_rewrite_is_constant(r, node->inputs[1]))
-        return MUC_OK;
-    w = old(r, node->inputs[1]);
-    if (w->sequence || !muc_rewrite_dim(&r->old, w, 0, &channels) ||
-        !muc_rewrite_dim(&r->old, w, 3, &depth) || !find_taps(r, node, 0, &t[0]) ||
-        !find_taps(r, node, 1, &t[1]) ||
-        (t[0].end - t[0].first == t[0].kernel && t[1].end - t[1].first == t[1].kernel))
+    if (!find_volume(r, node, &v))
         return MUC_OK;
     *done = true;
-    for (uint32_t d = 0; d < SPATIAL; d++) {
-        pads[d] = t[d].before;
-        pads[SPATIAL + d] = t[d].behind;
+    over_depths = is_over_depths(&v);
+    if (over_depths) {
+        const muc_expr flat[] = { number(r, v.x[0]), number(r, v.x[1]), number(r, v.x[2] * v.x[3]),
+                                  number(r, v.x[4]) };
+
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+        MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[0], flat, 4, &inputs[0]));
+    } else {
+        MUC_TRY(gather_depths(r, &v, &inputs[0]));
     }
-    for (uint32_t i = 0; i < node->attribute_count; i++) {
-        attributes[i] = node->attributes[i];
-        if (attributes[i].key == MUC_KEY_PADS)
-            attributes[i].value.integers.items = pads;
-    }
-    for (uint32_t i = 0; i < node->input_count; i += 2)
+    MUC_TRY(add_flat_weights(r, &v, over_depths, &inputs[1]));
+    for (uint32_t i = 2; i < node->input_count; i++)
         MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
-    MUC_TRY(add_taps(r, w, t, channels, depth * muc_dtype_get(w->dtype)->block_bytes, &inputs[1]));
-    return muc_rewrite_change(r, node, MUC_OP_CONV, inputs, node->input_count, attributes,
-                              node->attribute_count);
+    count = flat_attributes(&v, over_depths, items, attributes);
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_CONV, node->name, inputs, node->input_count, attributes,
+                            count, old(r, node->outputs[0])->quantization, &inputs[0]));
+    return muc_rewrite_change_to_view(r, node, inputs[0]);
 }
 
 /* ---- batch norms ---- */
@@ -627,9 +694,8 @@ static muc_status turn_view(muc_rewrite *r, const muc_node *node, bool *done)
 muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const rules[] = { split_transposed, spread_norm, widen_line,
-                                               turn_view };
-    static muc_rewrite_rule *const then[] = { drop_taps };
+                                               flatten_volume, turn_view };
 
     MUC_TRY(muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL));
-    return muc_rewrite_with(ctx, graph, then, MUC_COUNT(then), NULL);
+    return muc_drop_taps(ctx, graph);
 }

@@ -10,8 +10,9 @@
 muc_status muc_split_groups(muc_context *ctx, muc_graph *graph);
 /* Of a graph with its channels last (muc_lay_channels_last): other transposed convolutions with
  * constant weights become convolutions that make a block of pixels each, operators over one
- * dimension are over two, batch norms that no weights before them took are depthwise convolutions,
- * and functions element by element stand before views. Integers stay the same bit for bit. */
+ * dimension are over two, convolutions of integers over three dimensions are over two of gathered
+ * depths, batch norms that no weights before them took are depthwise convolutions, and functions
+ * element by element stand before views. Integers stay the same bit for bit. */
 muc_status muc_lay_windows(muc_context *ctx, muc_graph *graph);
 
 #endif
