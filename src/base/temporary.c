@@ -176,7 +176,7 @@ void muc_child_forget(muc_child child)
     forget(child, NULL);
 }
 
-/* Whoever notes another from now on waits for the end of the program. */
+/* The lock is kept: a thread that would note another one waits until the program ends. */
 void muc_remove_temporaries(void)
 {
     muc_lock_take(&lock);

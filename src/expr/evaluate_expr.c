@@ -1,4 +1,5 @@
-/* evaluate_expr.c - exact values. The size cap of expressions bounds the recursion. */
+/* evaluate_expr.c - computes expressions exactly, for given inputs. The largest size that an
+ * expression may have bounds the recursion. */
 #include "expr/expr_pool.h"
 
 bool muc_expr_operate(muc_expr_op op, uint32_t a, uint32_t b, uint32_t c, uint32_t *out)

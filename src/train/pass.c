@@ -14,7 +14,7 @@ static muc_status room(muc_train_pass *pass, size_t columns, muc_scalar **out)
     return MUC_ARENA_NEW(pass->ctx, &pass->arena, cells, out);
 }
 
-/* that a norm keeps of a row */
+/* numbers that a norm keeps of each row, for the way back */
 static size_t factors_of(const muc_model_config *config)
 {
     return config->norm == MUC_NORM_LAYER ? 2 : 1;

@@ -1,4 +1,4 @@
-/* trainer.c - the loop's body, and its memory. */
+/* trainer.c - takes one step of training, measures a loss, and saves and loads what goes on. */
 #include "train/trainer.h"
 
 #include <stdlib.h>
