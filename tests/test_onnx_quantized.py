@@ -341,6 +341,17 @@ def refused(net, shape, message, status=UNSUPPORTED):
         muc("run", file, status=status, message=message)
 
 
+def test_a_pool_of_all_pixels_by_a_norm():
+    x = RNG.normal(0, 1, (2, 3, 4, 5)).astype("f4")
+    for p, attributes in ((1, {"p": 1}), (2, {"p": 2}), (2, {})):
+        net = Net(x=x)
+        net.op("GlobalLpPool", ["x"], **attributes)
+        check(net, ((np.abs(x.astype("f8")) ** p).sum((2, 3), keepdims=True) ** (1 / p)).astype("f4"))
+    net = Net(x=x)
+    net.op("GlobalLpPool", ["x"], p=3)
+    refused(net, (2, 3, 1, 1), "attribute 'p' is not 2")
+
+
 def test_what_is_not_known_is_named():
     x = RNG.normal(0, 1, (1, 2, 8)).astype("f4")
     for kind, message in (("QAttention", "QAttention"), ("DynamicQuantizeLSTM", "DynamicQuantizeLSTM")):
