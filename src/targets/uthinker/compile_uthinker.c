@@ -193,7 +193,7 @@ static muc_status add_golden_vectors(compile_job *job)
         muc_make_golden_vectors(job->ctx, &job->arena, job->model, &job->program, &job->golden));
     muc_uthinker_set_section(job->build, MUR_SECTION_GOLD, (const uint8_t *)golden->rows,
                              golden->positions * sizeof(*golden->rows));
-    if (!job->options->strip)
+    if (!job->build->stripped)
         muc_uthinker_set_section(job->build, MUR_SECTION_STAG, (const uint8_t *)golden->stages,
                                  (size_t)golden->positions * mur_stage_words(job->opened.meta) *
                                      sizeof(*golden->stages));
@@ -287,6 +287,8 @@ static muc_status make_report(compile_job *job, muc_report **out)
     muc_report_add_real(report, "bits_per_weight", muc_graph_bits_per_weight(job->graph));
     muc_report_add_count(report, "context", job->build->layout.options.context);
     muc_report_add_count(report, "tokens_per_call", job->build->layout.options.rows);
+    if (job->build->stripped && !job->options->strip)
+        muc_report_add_text(report, "names", "left out, and checksums of stages: flash is full");
     if (job->checked) {
         muc_report_begin_group(report, "self_check");
         muc_report_add_count(report, "positions", job->golden.compared);

@@ -31,39 +31,22 @@ static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layou
                     layout->wgts_bytes, more, (unsigned long long)bytes);
 }
 
-/* bytes of the file with golden vectors, whether or not they are there yet */
-static uint64_t final_bytes(const muc_uthinker_build *build, bool stripped)
+uint64_t muc_uthinker_bytes(const muc_uthinker_build *build)
 {
-    static const enum mur_section names[] = { MUR_SECTION_STAG, MUR_SECTION_DEBG };
     muc_container all = build->sections;
 
     if (all.section[MUR_SECTION_GOLD].size == 0) {
         all.section[MUR_SECTION_GOLD].size = build->gold_bytes;
         all.section[MUR_SECTION_STAG].size = build->stages_bytes;
     }
-    for (size_t i = 0; stripped && i < MUC_COUNT(names); i++) {
-        all.section[names[i]].data = NULL;
-        all.section[names[i]].size = 0;
-    }
     return muc_container_bytes(&all);
-}
-
-uint64_t muc_uthinker_bytes(const muc_uthinker_build *build)
-{
-    return final_bytes(build, false);
 }
 
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
 {
-    uint64_t bytes = muc_uthinker_bytes(build), spare = bytes - final_bytes(build, true);
-    muc_status status;
-
     MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
-    status = check_flash(ctx, &build->layout, bytes, "fewer bits (--bits) would help, or");
-    if (status == MUC_NOFIT && bytes - spare <= build->layout.machine.flash_bytes)
-        muc_hint(ctx, "--strip leaves out %llu bytes of names and checksums, and would do",
-                 (unsigned long long)spare);
-    return status;
+    return check_flash(ctx, &build->layout, muc_uthinker_bytes(build),
+                       "fewer bits (--bits) would help, or");
 }
 
 /* Tries the splits that a model can have, the simplest first. */
@@ -377,6 +360,7 @@ static void foresee_golden(muc_uthinker_build *build, const muc_uthinker_tokens 
     size_t positions = meta->context < tokens->golden ? meta->context : tokens->golden;
 
     build->gold_bytes = positions * sizeof(mur_gold);
+    build->stripped = tokens->strip;
     build->stages_bytes = tokens->strip ? 0 : positions * mur_stage_words(meta) * sizeof(uint32_t);
 }
 
@@ -394,6 +378,22 @@ static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole
     return muc_uthinker_write(ctx, build);
 }
 
+/* without names and checksums of stages where flash has no room for them */
+static muc_status put_into_flash(muc_context *ctx, const muc_uthinker_model *whole,
+                                 const muc_uthinker_machine *machine,
+                                 const muc_uthinker_options *options,
+                                 const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
+{
+    muc_uthinker_tokens stripped = *tokens;
+    muc_status status = put_together(ctx, whole, machine, options, tokens, build);
+
+    if (status != MUC_NOFIT || tokens->strip)
+        return status;
+    muc_error_clear(ctx);
+    stripped.strip = true;
+    return put_together(ctx, whole, machine, options, &stripped, build);
+}
+
 static muc_status compile(muc_context *ctx, const muc_graph *graph,
                           const muc_uthinker_machine *machine, const muc_uthinker_options *options,
                           const muc_uthinker_tokens *tokens, muc_uthinker_build *build)
@@ -407,12 +407,12 @@ static muc_status compile(muc_context *ctx, const muc_graph *graph,
     MUC_TRY(retile_weights(ctx, &build->arena, machine, &whole));
     if (chosen.split.ffn_parts == 0)
         MUC_TRY(choose_split(ctx, &whole, machine, options, &chosen.split, &small));
-    status = put_together(ctx, &whole, machine, &chosen, tokens, build);
+    status = put_into_flash(ctx, &whole, machine, &chosen, tokens, build);
     if (status != MUC_NOFIT || chosen.split.together == small.together)
         return status;
     muc_error_clear(ctx);
     chosen.split = small;
-    return put_together(ctx, &whole, machine, &chosen, tokens, build);
+    return put_into_flash(ctx, &whole, machine, &chosen, tokens, build);
 }
 
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,

@@ -17,6 +17,7 @@ typedef struct muc_uthinker_build {
     muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
+    bool stripped; /* of names and checksums of stages, as asked or for want of flash */
     size_t gold_bytes, stages_bytes; /* of GOLD and STAG, which flash must have room for, too */
     muc_bytes program;               /* the file */
 } muc_uthinker_build;
