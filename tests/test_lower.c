@@ -186,6 +186,7 @@ static void names_that_flash_has_no_room_for_go_first_then_code(void **state)
     (void)state;
     fixture_stories(&f, &muc_uthinker_defaults);
     CHECK(f.build->layout.heads_made > 1 && !f.build->stripped);
+    CHECK_EQ(f.build->layout.gain_rows, 5 + 1 + 5); /* all there are, for GB has room */
     build = compile_for_flash(&f, &f.machine, 1);
     CHECK(build->layout.heads_made > 1 && build->stripped);
     bytes = (uint32_t)(f.build->program.size - build->program.size);
