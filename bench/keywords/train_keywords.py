@@ -2,6 +2,7 @@
 """Trains the network of examples/keyword_spotter on synthetic speech, and measures the spotter on voices and noise that it was not trained on.
 
     bench/keywords/train_keywords.py train [FOLDER]     writes words.pt, cepstra.npy and words.wav there, by default into the example
+    bench/keywords/train_keywords.py choose [FOLDER]    prints words and alarms of held-out voices by SPOTTER_LEAD
     bench/keywords/train_keywords.py measure [FOLDER]   writes bench/keywords.csv
     (before the verb: --muc FILE, by default build/src/cli/muc; --keep FILE keeps the speech for the next run)
 
@@ -31,14 +32,17 @@ CLASSES = ["noise", "other", *WORDS]
 # ---- sounds ----
 
 def speech(keep):
-    """((words, others) to train with, (words, others) to test with)"""
+    """By use: (words, others) to train with, to choose the threshold with, to test with."""
     if keep and keep.exists():
         return pickle.loads(keep.read_bytes())
     rng = np.random.default_rng(1)
-    made = ((sounds.say_all(WORDS, sounds.TRAIN_VOICES, sounds.TRAIN_ACCENTS, 4, rng),
-             sounds.say_all(sounds.OTHERS, sounds.TRAIN_VOICES[::3], sounds.TRAIN_ACCENTS, 1, rng)),
-            (sounds.say_all(WORDS, sounds.TEST_VOICES, sounds.TEST_ACCENTS, 4, rng),
-             sounds.say_all(sounds.TEST_OTHERS, sounds.TEST_VOICES, sounds.TEST_ACCENTS, 1, rng)))
+    train, accents, held_out = sounds.TRAIN_VOICES, sounds.TRAIN_ACCENTS, sounds.HELD_OUT_VOICES
+    made = {"train": (sounds.say_all(WORDS, train, accents, 6, rng),
+                      sounds.say_all(sounds.OTHERS, train[::3], accents, 1, rng) +
+                      [[x] for x in sounds.say_sentences(6000, train, accents, rng)]),
+            "choose": (sounds.say_all(WORDS, held_out, accents, 4, rng), [[x] for x in sounds.say_sentences(600, held_out, accents, rng)]),
+            "test": (sounds.say_all(WORDS, sounds.TEST_VOICES, sounds.TEST_ACCENTS, 4, rng),
+                     sounds.say_all(sounds.TEST_OTHERS, sounds.TEST_VOICES, sounds.TEST_ACCENTS, 1, rng))}
     if keep:
         keep.write_bytes(pickle.dumps(made))
     return made
@@ -66,6 +70,14 @@ def talk(count, others, rng):
     return out
 
 
+def among_noise(out, others, test, decibels, rng):
+    """16-bit samples of `out` among noise that is so many decibels below, from and to."""
+    around = sounds.noise(len(out), test, others, rng)
+    if not test:
+        out, around = sounds.coloured_by_a_room(out, rng), sounds.coloured_by_a_room(around, rng)
+    return sounds.mix(out, around, rng.uniform(*decibels), rng.uniform(-18, 0))
+
+
 def example(words, others, test, rng):
     """16-bit samples of a second, and its class."""
     kind = rng.integers(8)
@@ -86,11 +98,15 @@ def example(words, others, test, rng):
         x, label = of_any(words, rng), 1
         inside = int(rng.uniform(0.1, 0.4) * len(x))
         put(out, x, SECOND - inside if rng.random() < 0.5 else inside - len(x))
-    flat = [x for some in others for x in some]
-    around = sounds.noise(SECOND, test, flat, rng)
+    return among_noise(out, [x for some in others for x in some], test, (5, 25) if test else (3, 30), rng), label
+
+
+def other_speech(others, test, seconds, rng):
+    """16-bit samples of continuous speech without a word among noise."""
+    out = talk(seconds * RATE, others, rng)
     if not test:
-        out, around = sounds.coloured_by_a_room(out, rng), sounds.coloured_by_a_room(around, rng)
-    return sounds.mix(out, around, rng.uniform(5, 25) if test else rng.uniform(3, 30), rng.uniform(-18, 0)), label
+        out = np.resize(sounds.of_another_size(out, rng), seconds * RATE)
+    return among_noise(out, [x for some in others for x in some], test, (5, 25) if test else (3, 30), rng)
 
 
 # ---- code ----
@@ -98,7 +114,7 @@ def example(words, others, test, rng):
 class Code:
     """The front end, and with a network the spotter, compiled for this computer."""
 
-    def __init__(self, muc, work, network=None):
+    def __init__(self, muc, work, network=None, lead=None):
         self.ears = work / "ears"
         subprocess.run([muc, "frontend", "--name", "ears", "--force", "-o", self.ears], check=True, capture_output=True)
         folders, sources = [self.ears], [ROOT / "bench/keywords/features.c"]
@@ -112,14 +128,17 @@ class Code:
             sources += [s for s in folder.rglob("*.c") if s.name != "main.c" and "kernels" not in s.parts]
         sources += {s.name: s for folder in folders for s in (folder / "kernels").rglob("*.c")}.values()
         includes = [f"-I{p}" for folder in folders for p in (folder, folder / "include")]
-        subprocess.run(["cc", "-O2", "-ffp-contract=off", "-shared", "-fPIC", *includes, *sources, "-o", work / "code.so"], check=True)
-        self.library = ctypes.CDLL(str(work / "code.so"))
+        defined = [f"-DSPOTTER_LEAD={lead}f"] if lead is not None else []
+        built = work / f"code{lead}.so"
+        subprocess.run(["cc", "-O2", "-ffp-contract=off", "-shared", "-fPIC", *defined, *includes, *sources, "-o", built], check=True)
+        self.library = ctypes.CDLL(str(built))
 
     def features(self, samples):
-        """[49][10] of a second."""
-        out = np.empty((FRAMES, CEPSTRA), np.int32)
+        """[frames][10], of a second 49."""
+        frames = (len(samples) - WINDOW) // HOP + 1
+        out = np.empty((frames, CEPSTRA), np.int32)
         samples = np.ascontiguousarray(samples, np.int16)
-        self.library.features_of(samples.ctypes.data_as(ctypes.c_void_p), FRAMES, out.ctypes.data_as(ctypes.c_void_p))
+        self.library.features_of(samples.ctypes.data_as(ctypes.c_void_p), frames, out.ctypes.data_as(ctypes.c_void_p))
         return (out / 65536).astype(np.float32)
 
     def hear(self, samples):
@@ -161,46 +180,69 @@ def network():
     return Words()
 
 
+def mistakes(net, code, others, minutes, rng):
+    """Windows of other speech that the network takes for a word, or nearly, and some that it does not: [n][49][10]."""
+    import torch
+    found = []
+    for _ in range(minutes):
+        rows = torch.from_numpy(code.features(other_speech(others, False, 60, rng)))
+        windows = rows.unfold(0, FRAMES, 3).transpose(1, 2)
+        with torch.no_grad():
+            scores = net(windows[:, None])
+        lead = scores[:, 2:].amax(1) - scores[:, :2].amax(1)
+        worst = lead.argsort(descending=True)[:40]
+        found += [windows[worst[lead[worst] > -2]], windows[torch.from_numpy(rng.integers(0, len(windows), 10))]]
+    return torch.cat(found)
+
+
 def train(muc, folder, keep):
     import torch
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    (words, others), _ = speech(keep)
+    spoken = speech(keep)
+    words, others = spoken["train"]
     rng = np.random.default_rng(2)
-    count, epochs, size = 22000, 14, 64
+    count, epochs, size = 30000, 18, 64
     with tempfile.TemporaryDirectory() as work:
         code = Code(muc, pathlib.Path(work))
         made = [example(words, others, False, rng) for _ in range(count)]
         x = torch.from_numpy(np.stack([code.features(samples) for samples, _ in made])[:, None])
-    labels = torch.tensor([label for _, label in made])
-    net = network()
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * (count // size))
-    for epoch in range(epochs):
-        order, right = torch.randperm(count), 0
-        for begin in range(0, count - size + 1, size):
-            some = order[begin:begin + size]
-            scores = net(x[some])
-            loss = torch.nn.functional.cross_entropy(scores, labels[some], label_smoothing=0.02)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+        labels = torch.tensor([label for _, label in made])
+        for_scales = x[:48].numpy()
+        net = network()
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
+        for epoch in range(epochs):
+            if epoch in (4, 7, 10, 13):
+                net.eval()
+                wrong = mistakes(net, code, others, 150, rng)
+                net.train()
+                x, labels = torch.cat([x, wrong[:, None]]), torch.cat([labels, torch.ones(len(wrong), dtype=torch.int64)])
+                print(f"{len(wrong)} windows of other speech added", flush=True)
+            order, right = torch.randperm(len(x)), 0
+            for begin in range(0, len(x) - size + 1, size):
+                some = order[begin:begin + size]
+                scores = net(x[some])
+                loss = torch.nn.functional.cross_entropy(scores, labels[some], label_smoothing=0.02)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                right += int((scores.argmax(1) == labels[some]).sum())
             schedule.step()
-            right += int((scores.argmax(1) == labels[some]).sum())
-        print(f"epoch {epoch + 1}: {right / count:.4f} of the training's seconds right", flush=True)
+            print(f"epoch {epoch + 1}: {right / len(x):.4f} of the training's seconds right", flush=True)
     torch.save(net.state_dict(), folder / "words.pt")
-    np.save(folder / "cepstra.npy", x[:48].numpy())
+    np.save(folder / "cepstra.npy", for_scales)
     with wave.open(str(folder / "words.wav"), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        file.writeframes(stream(speech(keep)[1], [1, 0, 3], 5, np.random.default_rng(3))[0].tobytes())
+        file.writeframes(stream(spoken["test"], [1, 0, 3], 5, True, np.random.default_rng(4))[0].tobytes())
 
 
 # ---- measuring ----
 
-def stream(spoken, order, seconds, rng):
-    """A test voice's words in this order among noise of the tests, and where each ends."""
+def stream(spoken, order, seconds, test, rng):
+    """Words in this order among noise, and where each ends."""
     words, others = spoken
     out, ends, at = np.zeros(seconds * RATE), [], RATE // 2
     for word in order:
@@ -208,13 +250,44 @@ def stream(spoken, order, seconds, rng):
         put(out, x, at)
         at += len(x) + RATE
         ends.append((at - RATE) / RATE)
-    flat = [x for some in others for x in some]
-    return sounds.mix(out, sounds.noise(len(out), True, flat, rng), rng.uniform(10, 25), rng.uniform(-18, 0)), ends
+    return among_noise(out, [x for some in others for x in some], test, (10, 25), rng), ends
+
+
+def streams_of_words(spoken, count, test, rng):
+    """[(samples, words in their order, where each ends)]"""
+    orders = [[int(w) for w in rng.integers(0, 4, 3)] for _ in range(count)]
+    return [(samples, order, ends) for order in orders for samples, ends in [stream(spoken, order, 8, test, rng)]]
+
+
+def hear_words(code, streams):
+    """(words spoken, heard, heard as others)"""
+    count = right = wrong = 0
+    for samples, order, ends in streams:
+        found = code.hear(samples)
+        for word, end in zip(order, ends):
+            close = [w for second, w in found if end - 0.6 < second < end + 0.9]
+            right += word in close
+            wrong += any(w != word for w in close)
+        count += len(order)
+    return count, right, wrong
+
+
+def choose(muc, folder, keep):
+    """By voices that are held out from training, and by its kinds of noise, as those of the tests are not to be seen before."""
+    spoken, rng, minutes = speech(keep)["choose"], np.random.default_rng(6), 20
+    streams = streams_of_words(spoken, 60, False, rng)
+    others = [other_speech(spoken[1], False, 60, rng) for _ in range(minutes)]
+    for lead in np.arange(-2, 1.1, 0.5):
+        with tempfile.TemporaryDirectory() as work:
+            code = Code(muc, pathlib.Path(work), folder, lead)
+            count, right, wrong = hear_words(code, streams)
+            alarms = sum(len(code.hear(samples)) for samples in others)
+            print(f"lead {lead}: {right} of {count} words, {wrong} heard as others, {alarms} alarms in {minutes} minutes", flush=True)
 
 
 def measure(muc, folder, keep):
     import torch
-    (_, spoken) = speech(keep)
+    spoken = speech(keep)["test"]
     rng = np.random.default_rng(5)
     net = network()
     net.load_state_dict(torch.load(folder / "words.pt"))
@@ -225,26 +298,16 @@ def measure(muc, folder, keep):
         with torch.no_grad():
             scores = net(torch.from_numpy(np.stack([code.features(s) for s, _ in made])[:, None])).argmax(1).numpy()
         merged = np.maximum(scores, 1) == np.maximum([label for _, label in made], 1)  # noise and other words are both no word
-        seconds_right = float(merged.mean())
-        spoken_words = heard_right = heard_wrong = 0
-        for _ in range(150):
-            order = [int(w) for w in rng.integers(0, 4, 3)]
-            samples, ends = stream(spoken, order, 8, rng)
-            found = code.hear(samples)
-            for word, end in zip(order, ends):
-                close = [w for second, w in found if end - 0.6 < second < end + 0.9]
-                heard_right += word in close
-                heard_wrong += any(w != word for w in close)
-            spoken_words += len(order)
-        print(f"{heard_right} of {spoken_words} words heard", flush=True)
-        minutes, alarms = 60, 0
-        for _ in range(minutes):
-            out = talk(60 * RATE, spoken[1], rng)
-            flat = [x for some in spoken[1] for x in some]
-            samples = sounds.mix(out, sounds.noise(len(out), True, flat, rng), rng.uniform(5, 25), rng.uniform(-18, 0))
-            alarms += len(code.hear(samples))
-    return {"seconds_right_float": f"{seconds_right:.4f}", "words_spoken": spoken_words, "words_heard": heard_right,
-            "words_heard_as_others": heard_wrong, "minutes_of_other_speech": minutes, "false_alarms": alarms}
+        count, right, wrong = hear_words(code, streams_of_words(spoken, 150, True, rng))
+        minutes = 60
+        alarms = sum(len(code.hear(other_speech(spoken[1], True, 60, rng))) for _ in range(minutes))
+    found = {"seconds_right_float": f"{float(merged.mean()):.4f}", "words_spoken": count, "words_heard": right, "words_heard_as_others": wrong,
+             "minutes_of_other_speech": minutes, "false_alarms": alarms}
+    with (ROOT / "bench/keywords.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(found)
+        writer.writerow(found.values())
+    print(found)
 
 
 def main():
@@ -255,18 +318,10 @@ def main():
         else:
             keep = pathlib.Path(arguments[1])
         arguments = arguments[2:]
-    if not arguments or arguments[0] not in ("train", "measure"):
+    verbs = {"train": train, "choose": choose, "measure": measure}
+    if not arguments or arguments[0] not in verbs:
         sys.exit(__doc__)
-    folder = pathlib.Path(arguments[1]) if len(arguments) > 1 else EXAMPLE
-    if arguments[0] == "train":
-        train(muc, folder, keep)
-        return
-    found = measure(muc, folder, keep)
-    with (ROOT / "bench/keywords.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(found)
-        writer.writerow(found.values())
-    print(found)
+    verbs[arguments[0]](muc, pathlib.Path(arguments[1]) if len(arguments) > 1 else EXAMPLE, keep)
 
 
 main()

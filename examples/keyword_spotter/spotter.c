@@ -9,14 +9,20 @@
 enum {
     FRAMES = WORDS_FEATURES_INT8_ELEMENTS / EARS_FEATURES, /* that the network hears at once */
     EVERY = 4,                                             /* frames from a run to the next */
-    RUNS = 3,                                              /* that a word must be ahead in */
+    RUNS = 2,                                              /* that a word must be ahead in */
     REST = 12,                                             /* runs after a word without another */
     CLASSES = WORDS_FC_INT8_ELEMENTS,
     FIRST_WORD = CLASSES - SPOTTER_WORDS, /* before them: noise, other words */
 };
 
-/* the mean lead in the network's scores, natural logarithms of odds, in steps of its output */
-static const int32_t least_lead = (int32_t)(1.0f / WORDS_FC_INT8_SCALE);
+/* the mean lead that a word needs, in natural logarithms of odds: a greater one hears fewer words,
+ * and makes fewer false alarms */
+#ifndef SPOTTER_LEAD
+#define SPOTTER_LEAD 0.0f
+#endif
+
+static const int32_t least_lead =
+    (int32_t)(SPOTTER_LEAD / WORDS_FC_INT8_SCALE); /* in steps of the output */
 
 static const char *const names[SPOTTER_WORDS] = { "forward", "stop", "left", "right" };
 
@@ -73,7 +79,7 @@ static int32_t lead_of(const int8_t *scores, uint32_t class)
 /* after a run: the word that was ahead in the mean of the last ones */
 static int decide(void)
 {
-    int32_t *now = leads[run++ % RUNS];
+    int32_t *now = leads[run++ % RUNS], most = RUNS * least_lead - 1;
     int word = SPOTTER_NOTHING;
 
     for (uint32_t w = 0; w < SPOTTER_WORDS; w++) {
@@ -82,8 +88,10 @@ static int decide(void)
         now[w] = lead_of(outputs.fc_int8, FIRST_WORD + w);
         for (uint32_t i = 0; i < RUNS; i++)
             sum += leads[i][w];
-        if (sum >= RUNS * least_lead)
+        if (sum > most) {
+            most = sum;
             word = (int)w;
+        }
     }
     if (rest > 0) {
         rest--;
