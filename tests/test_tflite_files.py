@@ -285,6 +285,29 @@ def to_space(x, block, crops):
     return x[:, crops[0][0]:x.shape[1] - crops[0][1], crops[1][0]:x.shape[2] - crops[1][1]]
 
 
+def resized(x, extent, linear, corners, half):
+    """x [1, h, w, c] with extent rows and columns, as TFLite places them."""
+    for axis in (1, 2):
+        n, i = x.shape[axis], np.arange(extent)
+        at = i * (n - 1) / (extent - 1) if corners else (i + 0.5) * n / extent if half else i * n / extent
+        if linear:
+            at = np.maximum(at - 0.5 if half else at, 0)
+            low = np.floor(at).astype(int)
+            part = (at - low).reshape([-1 if d == axis else 1 for d in range(4)])
+            x = x.take(low, axis) * (1 - part) + x.take(np.minimum(low + 1, n - 1), axis) * part
+        else:
+            x = x.take(np.minimum(np.floor(at + 0.5 if corners else at).astype(int), n - 1), axis)
+    return x.astype("f4")
+
+
+def test_pictures_of_another_size():
+    x = RNG.normal(0, 1, (1, 3, 3, 2)).astype("f4")
+    for kind, option, first in (("RESIZE_BILINEAR", 15, 2), ("RESIZE_NEAREST_NEIGHBOR", 74, 0)):
+        for corners, half in ((0, 0), (0, 1), (1, 0)):
+            expected = resized(x, 7, kind == "RESIZE_BILINEAR", corners, half)
+            one(kind, [x], [expected], [np.int32([7, 7])], option, [(first, corners), (first + 1, half)])
+
+
 def test_space_and_batch():
     x = reals(2, 5, 6, 3)
     pads = [(1, 0), (2, 1)]
