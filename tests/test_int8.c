@@ -342,7 +342,7 @@ static const char branches[] =
     "node t f32 [1, 4, 4, 3] = tanh r\n"
     "node j f32 [1, 4, 4, 6] = concat r, t axis=3\n"
     "node m f32 [1, 2, 2, 6] = max_pool j kernel=[2, 2] strides=[2, 2] channels_last=1\n"
-    "node e f32 [1, 2, 2, 6] = lp_norm m axis=3 p=2\n"
+    "node e f32 [1, 2, 2, 6] = hardmax m axis=3\n"
     "node g f32 [1, 1, 1, 6] = reduce_mean m axes=[1, 2]\n"
     "node f f32 [1, 6] = reshape g shape=[1, 6]\n"
     "node y f32 [1, 6] = softmax f axis=1\n"
