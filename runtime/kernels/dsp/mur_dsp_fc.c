@@ -151,14 +151,14 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
         *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
 }
 
-/* outputs of up to four sums, the first by the first code */
-static inline void put_outputs(const int32_t *sums, int32_t count, const mur_fc *fc,
-                               const uint8_t *codes, int32_t coded, int32_t zero, int8_t *out)
+/* outputs of four sums, the first by the first code */
+static inline void put_four(const int32_t *sums, const mur_fc *fc, const uint8_t *codes,
+                            int32_t coded, int32_t zero, int8_t *out)
 {
     int32_t mul = fc->mul[0], shift = *codes / MUR_FC_MULS; /* all have them, if not coded */
 
 #pragma GCC unroll 4
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < 4; i++) {
         if (coded) {
             mul = fc->mul[codes[i] % MUR_FC_MULS];
             shift = codes[i] / MUR_FC_MULS;
@@ -175,6 +175,7 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
     const int32_t *bias = fc->bias;
     const uint8_t *codes = fc->codes;
     int32_t zero = layer->output.zero;
+    int8_t last[4]; /* of fewer than four channels */
 
     for (int32_t channels = layer->shape.out_c; channels > 0; channels -= 4, bias += 4) {
         /* what is packed goes on behind the last bias */
@@ -185,10 +186,9 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
         for (; left >= 4 * (WORDS + 1); left -= 4 * WORDS, x += 4 * WORDS)
             w = add_run(x, 4 * WORDS, w, pairs, sums);
         w = add_run(x, left, w, pairs, sums);
-        if (channels >= 4) /* unrolled */
-            put_outputs(sums, 4, fc, codes, coded, zero, out);
-        else
-            put_outputs(sums, channels, fc, codes, coded, zero, out);
+        put_four(sums, fc, codes, coded, zero, channels >= 4 ? out : last);
+        for (int32_t i = 0; channels < 4 && i < channels; i++)
+            out[i] = last[i];
         codes += 4 * coded;
         out += 4;
     }

@@ -26,8 +26,8 @@ static uint32_t add_by_sign(uint32_t halves, uint32_t plus, uint32_t minus)
 }
 
 /* sums of four channels from c on: of 0 and 2 to sums[0], of 1 and 3 to sums[1] */
-static inline __attribute__((always_inline)) void sum_four(const mur_pool_window *w, int32_t c,
-                                                           uint32_t sums[2])
+static __attribute__((noinline)) void sum_four(const mur_pool_window *w, int32_t c,
+                                               uint32_t sums[2])
 {
     uint32_t even = 0, odd = 0;
     const int8_t *row = w->in + c;

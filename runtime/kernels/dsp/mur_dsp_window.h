@@ -178,10 +178,10 @@ static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t p
 }
 
 /* `count` runs of four pixels, from the window's run `first` on */
-static inline __attribute__((always_inline)) void mur_dsp_gather_runs(const mur_dsp_window *window,
-                                                                      int32_t first, int32_t count,
-                                                                      const int8_t *from,
-                                                                      int32_t by, int32_t next)
+static __attribute__((noinline)) void mur_dsp_gather_runs(const mur_dsp_window *window,
+                                                          int32_t first, int32_t count,
+                                                          const int8_t *from, int32_t by,
+                                                          int32_t next)
 {
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = first * rest;
     uint32_t *behind = window->x + window->runs.whole_words * 8;
