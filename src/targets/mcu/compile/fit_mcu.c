@@ -4,38 +4,54 @@
 #include "targets/mcu/compile/compile_decoder.h"
 #include "targets/mcu/plan/plan_arena.h"
 
-/* thousandths of a cycle for a multiply-accumulate; 0: no model */
-static const struct {
-    uint32_t least, most;
-} core_cycles[MUC_MCU_CORE_COUNT] = {
-#define MUC_MCU_CORE_CYCLES(core, least, most) [MUC_MCU_CORE_##core] = { least, most },
+typedef struct cycle_range {
+    uint32_t least, most; /* thousandths of a cycle for a multiply-accumulate; 0: no model */
+} cycle_range;
+
+static const cycle_range core_cycles[MUC_MCU_CORE_COUNT][MUC_DTYPE_COUNT] = {
+#define MUC_MCU_CORE_CYCLES(core, type, least, most) \
+    [MUC_MCU_CORE_##core][MUC_##type] = { least, most },
 #include "targets/mcu/machines/core_cycles.def"
 #undef MUC_MCU_CORE_CYCLES
 };
 
-/* whether all its products are those of int8 */
-static bool is_int8(const muc_mcu_program *program)
+void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clock_mhz,
+                      double *least, double *most)
 {
-    const muc_graph *graph = program->graph;
+    const cycle_range *range = &core_cycles[core][type];
 
-    for (uint32_t i = 0; i < program->step_count; i++)
-        if (program->steps[i].macs &&
-            graph->tensors[program->steps[i].node->inputs[0]].dtype != MUC_I8)
-            return false;
-    return true;
+    *least = macs * range->least / 1e3 / (clock_mhz * 1e3);
+    *most = macs * range->most / 1e3 / (clock_mhz * 1e3);
 }
 
-void muc_mcu_guess_ms(muc_mcu_core core, double macs, double clock_mhz, double *least, double *most)
+/* whether all products are those of one type, and of which */
+static bool find_type(const muc_mcu_program *program, muc_dtype *type)
 {
-    *least = macs * core_cycles[core].least / 1e3 / (clock_mhz * 1e3);
-    *most = macs * core_cycles[core].most / 1e3 / (clock_mhz * 1e3);
+    const muc_graph *graph = program->graph;
+    bool found = false;
+
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        muc_dtype own;
+
+        if (program->steps[i].macs == 0)
+            continue;
+        own = graph->tensors[program->steps[i].node->inputs[0]].dtype;
+        if (found && own != *type)
+            return false;
+        *type = own;
+        found = true;
+    }
+    return found;
 }
 
 static void add_time(const muc_mcu_program *program, muc_target_need *need)
 {
     const muc_mcu_machine *machine = program->machine;
+    muc_dtype type = MUC_I8;
 
-    muc_mcu_guess_ms(machine->core, (double)muc_mcu_macs(program), machine->clock_mhz,
+    if (program->lm || machine->has_dma || !find_type(program, &type))
+        return;
+    muc_mcu_guess_ms(machine->core, type, (double)muc_mcu_macs(program), machine->clock_mhz,
                      &need->ms_least, &need->ms_most);
     need->millijoules_least = need->ms_least * machine->milliwatts / 1e3;
     need->millijoules_most = need->ms_most * machine->milliwatts / 1e3;
@@ -51,8 +67,7 @@ muc_target_need muc_mcu_need(const muc_mcu_program *program)
         .ram_limit = muc_mcu_memory_for(program->machine, MUC_MCU_ARENA)->bytes,
     };
 
-    if (!program->lm && !program->machine->has_dma && is_int8(program))
-        add_time(program, &need);
+    add_time(program, &need);
     return need;
 }
 

@@ -42,14 +42,14 @@ muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
                            const char *machine, muc_mcu_patches patches, muc_mcu_build **out);
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
-/* What a planned program needs of its machine; time and energy of int8 networks on cores of
- * core_cycles.def alone. */
+/* What a planned program needs of its machine; time and energy of networks with products of one
+ * type on cores that core_cycles.def has for it. */
 muc_target_need muc_mcu_need(const muc_mcu_program *program);
 
-/* Between which times `macs` products of an int8 network take on a core of core_cycles.def; 0 and 0
- * on another. clock_mhz above 0. */
-void muc_mcu_guess_ms(muc_mcu_core core, double macs, double clock_mhz, double *least,
-                      double *most);
+/* Between which times `macs` products of a type take on a core; 0 and 0 where core_cycles.def has
+ * no row. clock_mhz above 0. */
+void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clock_mhz,
+                      double *least, double *most);
 
 typedef void muc_mcu_emitter(const muc_mcu_program *program, muc_text *text);
 /* A file of the folder. */

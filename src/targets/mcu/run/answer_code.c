@@ -92,12 +92,21 @@ static muc_status answer_modelled(answering *a, double ms)
     return MUC_OK;
 }
 
-static bool is_int8(const answering *a)
+/* the type that all products have, of int8 and floats, in a network whose time can be guessed */
+static bool find_type(const answering *a, muc_dtype *type)
 {
+    static const struct {
+        const char *shape;
+        muc_dtype type;
+    } types[] = { { "i8 ", MUC_I8 }, { "f32 ", MUC_F32 } };
     uint64_t macs = macs_of(a->steps);
 
-    return macs && macs == macs_of_type(a->steps, "i8 ") && !speaks(a) &&
-           !json_object_get(a->json, "tile_memory");
+    for (size_t i = 0; i < MUC_COUNT(types) && macs; i++)
+        if (macs == macs_of_type(a->steps, types[i].shape)) {
+            *type = types[i].type;
+            return !speaks(a) && !json_object_get(a->json, "tile_memory");
+        }
+    return false;
 }
 
 /* before a board has counted anything: by the cycles of other networks on the core */
@@ -105,20 +114,23 @@ static muc_status answer_guessed(answering *a)
 {
     uint64_t macs = macs_of(a->steps), clock = muc_member_count(a->json, "clock_mhz");
     double least = 0, most = 0;
+    const char *answer, *detail;
     muc_mcu_core core;
-    const char *answer;
+    muc_dtype type;
 
-    if (is_int8(a) && clock && find_core(a, &core))
-        muc_mcu_guess_ms(core, (double)macs, (double)clock, &least, &most);
+    if (find_type(a, &type) && clock && find_core(a, &core))
+        muc_mcu_guess_ms(core, type, (double)macs, (double)clock, &least, &most);
     if (!(most > 0)) {
         muc_report_answer_speed(a->report, "",
                                 "--qemu BOARD counts instructions, and --cycles models the time.");
         return MUC_OK;
     }
     MUC_TRY(muc_arena_format(a->ctx, a->arena, &answer, "%.3g to %.3g ms a run", least, most));
-    muc_report_answer_speed(a->report, answer,
-                            "By the cycles that int8 networks take on this core; --qemu BOARD "
-                            "--cycles models this one's.");
+    MUC_TRY(muc_arena_format(a->ctx, a->arena, &detail,
+                             "By the cycles that %s networks take on this core; --qemu BOARD "
+                             "--cycles models this one's.",
+                             type == MUC_I8 ? "int8" : "float"));
+    muc_report_answer_speed(a->report, answer, detail);
     return MUC_OK;
 }
 
@@ -356,11 +368,12 @@ static muc_status advise_machine(answering *a)
     double fastest_least = 0;
     const char *name = NULL;
     muc_mcu_core core;
+    muc_dtype type;
 
-    if (!is_int8(a) || !find_core(a, &core) || muc_member_count(a->json, "clock_mhz") == 0)
+    if (!find_type(a, &type) || !find_core(a, &core) || muc_member_count(a->json, "clock_mhz") == 0)
         return MUC_OK;
     if (!(fastest > 0))
-        muc_mcu_guess_ms(core, macs, (double)muc_member_count(a->json, "clock_mhz"), &fastest,
+        muc_mcu_guess_ms(core, type, macs, (double)muc_member_count(a->json, "clock_mhz"), &fastest,
                          &most);
     for (size_t i = 0; i < MUC_COUNT(known_machines); i++) {
         muc_mcu_machine machine;
@@ -368,7 +381,7 @@ static muc_status advise_machine(answering *a)
         MUC_TRY(muc_mcu_find_machine(a->ctx, a->arena, known_machines[i], &machine));
         if (machine.clock_mhz == 0 || machine.has_dma || !has_room(a, &machine))
             continue;
-        muc_mcu_guess_ms(machine.core, macs, machine.clock_mhz, &least, &most);
+        muc_mcu_guess_ms(machine.core, type, macs, machine.clock_mhz, &least, &most);
         if (!(most > 0) || most >= fastest)
             continue;
         fastest = most;
