@@ -218,8 +218,8 @@ static __attribute__((noinline)) void mur_dsp_gather4(const mur_dsp_window *wind
 }
 
 /* up to four pixels by turns with those of four */
-static inline void mur_dsp_gather(const mur_dsp_window *window, int32_t pixels, int32_t top,
-                                  int32_t column, int32_t is_inside)
+static inline void mur_dsp_gather_pixels(const mur_dsp_window *window, int32_t pixels, int32_t top,
+                                         int32_t column, int32_t is_inside)
 {
     const mur_conv_shape *s = &window->layer->shape;
 
@@ -259,7 +259,7 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
             if (left_over == 1 && pixels == 1)
                 mur_dsp_gather1(window, window->x, 1, top, column);
             else
-                mur_dsp_gather(window, pixels, top, column, is_inside);
+                mur_dsp_gather_pixels(window, pixels, top, column, is_inside);
             multiply(window, group, pixels, out);
         }
         column += pixels * s->stride_w;

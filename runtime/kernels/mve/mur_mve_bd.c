@@ -10,7 +10,7 @@
 
 #define MUR_BD_PAIR(a, b) ((uint16_t)(uint8_t)(a) | (uint16_t)((uint8_t)(b) << 8))
 
-static const uint16_t pairs[MUR_BD_DIALECTS][256] = {
+static const uint16_t level_pairs[MUR_BD_DIALECTS][256] = {
 #include "mur_bd_pairs.h"
 };
 
@@ -148,7 +148,7 @@ static void multiply(const mur_matrix_low *matrix, const int8_t *x, float scale,
                        last,
                        sums,
                        sums,
-                       pairs };
+                       level_pairs };
 
         count = left < MUR_MVE_SOME ? left - left % 2 : MUR_MVE_SOME;
         if (count == 0) /* the last row twice */
