@@ -3,12 +3,17 @@ the reference's with those of generated C, here and on emulated boards."""
 import json
 import pathlib
 import shutil
+import sys
 import tempfile
-
-import numpy as np
 
 from files import muc
 from tap import tools_of
+
+try:
+    import numpy as np
+except ImportError as missing:  # for every test that imports this
+    print(f"1..0 # SKIP {missing}")
+    sys.exit(0)
 
 BATCH, SAMPLES = 8, 6
 BOARDS = ("m4", "m7", "m55", "rv32")  # an instruction set each
