@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 90 };
+enum {
+    WIDTH = 90,
+    SHOWN_EXAMPLES = 5, /* of the first verbs, which most people need first */
+};
 
 const char *cli_meaning(cli_option option, cli_verb verb)
 {
@@ -51,9 +54,9 @@ void cli_print_help(void)
     printf("muc: a trained network becomes a program for a very small machine\n\n"
            "usage: muc VERB [ARGUMENTS]\n\n");
     for (unsigned v = 0; v < VERB_COUNT; v++)
-        printf("  %-9s %s\n", cli_verbs[v].name, cli_verbs[v].summary);
-    printf("\nmuc VERB --help explains a verb. For instance:\n\n");
-    for (unsigned v = 0; v < VERB_COUNT; v++)
+        printf("  %-10s %s\n", cli_verbs[v].name, cli_verbs[v].summary);
+    printf("\nmuc VERB --help explains a verb and shows an example. To begin with:\n\n");
+    for (unsigned v = 0; v < SHOWN_EXAMPLES; v++)
         printf("  %s\n", cli_verbs[v].example);
 }
 
