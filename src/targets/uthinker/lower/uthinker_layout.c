@@ -208,18 +208,30 @@ static bool is_among(uint32_t place, uint32_t which)
 }
 
 /* Bytes of a place that an interval sees behind its end: a tile's first row and its number of rows,
- * or a block of values, each at its most. */
+ * the probabilities of a block before a query and of its tile, a block of values, or the row of
+ * values that is stored and a step before it, each at its most. */
 static uint64_t bytes_behind(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip,
                              uint32_t place)
 {
-    bool values = place == MUC_PLACE_VT && chip->rows > 1;
-    bool tiled = place == MUC_PLACE_Q || place == MUC_PLACE_OA || place == MUC_PLACE_ML;
+    uint32_t tokens = layout->machine.tokens, seen = MUR_BLOCK_ELEMS - 1 + chip->tile;
+    bool one = chip->rows == 1;
 
-    if (values)
-        return product(2 * MUR_BLOCK_ELEMS - 1, product(4, muc_uthinker_key_columns(layout)));
-    return tiled ? place_bytes(layout, chip, (muc_uthinker_place)place) / chip->rows *
-                       (chip->tile - 1)
-                 : 0;
+    switch (place) {
+    case MUC_PLACE_Q:
+    case MUC_PLACE_OA:
+    case MUC_PLACE_ML:
+        return place_bytes(layout, chip, (muc_uthinker_place)place) / chip->rows * (chip->tile - 1);
+    case MUC_PLACE_P:
+        return one || seen <= tokens
+                   ? 0
+                   : muc_uthinker_slots_bytes(seen, layout->options.terms.p) -
+                         muc_uthinker_slots_bytes(tokens, layout->options.terms.p);
+    case MUC_PLACE_VT:
+        return product(one ? 1 : 2 * MUR_BLOCK_ELEMS - 1,
+                       product(4, muc_uthinker_key_columns(layout)));
+    default:
+        return 0;
+    }
 }
 
 /* bytes by which a plan's places, with what intervals see behind them, exceed its capacity */
@@ -234,14 +246,22 @@ static uint64_t bytes_beyond(const muc_uthinker_layout *layout, const muc_uthink
     return most - plan->capacity;
 }
 
-/* the other way around: what was at the end lies at the begin */
-static void turn_around(muc_plan *plan)
+/* the other way around: what was at the end lies at the begin, and behind what lies at the end now
+ * there is as much as intervals see */
+static void turn_around(const muc_uthinker_layout *layout, const muc_uthinker_chip *chip,
+                        muc_plan *plan, const uint32_t *ids)
 {
+    uint64_t beyond;
+
     for (size_t i = 0; i < plan->count; i++) {
         muc_plan_buffer *b = &plan->buffers[i];
 
         b->address = (plan->capacity - b->address - b->bytes) & ~(plan->alignment - 1);
     }
+    beyond = aligned(bytes_beyond(layout, chip, plan, ids), plan->alignment);
+    plan->peak += beyond;
+    for (size_t i = 0; i < plan->count && plan->peak <= plan->capacity; i++)
+        plan->buffers[i].address -= beyond;
 }
 
 /* The buffer's places, or some of them, in capacity bytes from `base` on. */
@@ -268,8 +288,7 @@ static muc_status plan_places(muc_context *ctx, const muc_uthinker_layout *layou
     if (plan->peak > plan->capacity)
         return MUC_OK;
     if (bytes_beyond(layout, chip, plan, ids) > 0)
-        turn_around(plan);
-    plan->peak += bytes_beyond(layout, chip, plan, ids);
+        turn_around(layout, chip, plan, ids);
     for (size_t i = 0; i < plan->count; i++)
         chip->address[ids[i]] = (uint32_t)(base + plan->buffers[i].address);
     if (layout->o_parts > 1)
