@@ -1,5 +1,7 @@
 /* How long a real program takes: two clocks, the roofs, and the CPU's instructions as QEMU counts
  * them (bench/clock_cpu.csv, made by bench/clock/count). */
+#include <math.h>
+
 #include "check.h"
 
 #include "clock_machine.h"
@@ -172,6 +174,30 @@ static void feeding_goes_in_calls_as_the_runtime_makes_them(void **state)
                 muc_clock_call(f.ctx, &program, &f.machine, 0, 65, MUC_CLOCK_NOTHING, &parts));
     CHECK_FAILS(f.ctx, MUC_USAGE, "at position 256",
                 muc_clock_call(f.ctx, &program, &f.machine, 256, 1, MUC_CLOCK_NOTHING, &parts));
+}
+
+static void what_takes_too_long_to_be_told_is_refused(void **state)
+{
+    muc_uthinker_machine slow = f.machine;
+    muc_uthinker_build *build;
+    muc_clock_sums sums;
+    double joules;
+
+    (void)state;
+    slow.costs.time.cpu_khz = 1; /* 100 ms an instruction */
+    slow.costs.time.cpu_cpk = 100000;
+    slow.costs.energy.idle_uw = 10000000; /* 10 W: more femtojoules than 64 bits count */
+    sums = time_call(&slow, calls[0]);
+    CHECK_EQ(sums.cpu_ps, sums.cpu_instructions * 100000000000u);
+    joules = muc_clock_energy_of(&slow, &sums).idle * 1e-15;
+    CHECK(joules > 1e4 && fabs(joules / ((double)sums.ps * 1e-12 * 10) - 1) < 1e-12);
+
+    slow.costs.time.cpu_inst = 1000000;
+    CHECK_FAILS(f.ctx, MUC_UNSUPPORTED, "tokens at position 255 take 213 days",
+                muc_clock_call(f.ctx, &program, &slow, 255, 1, MUC_CLOCK_LIKELIEST, &sums));
+    CHECK_FAILS(
+        f.ctx, MUC_UNSUPPORTED, "higher clocks (acc_khz, cpu_khz)",
+        muc_uthinker_compile(f.ctx, f.graph, &slow, &muc_uthinker_defaults, &no_tokens, &build));
 }
 
 /* ---- accounts ---- */
@@ -442,6 +468,7 @@ int main(void)
         cmocka_unit_test(both_clocks_tell_the_same_on_every_machine_that_is_built_in),
         cmocka_unit_test(more_of_anything_never_takes_longer),
         cmocka_unit_test(feeding_goes_in_calls_as_the_runtime_makes_them),
+        cmocka_unit_test(what_takes_too_long_to_be_told_is_refused),
         cmocka_unit_test(an_account_loses_no_time_and_no_byte),
         cmocka_unit_test(an_account_tells_layers_and_classes_apart),
         cmocka_unit_test(loops_are_streamed_where_that_takes_less_time),

@@ -350,7 +350,7 @@ static muc_status time_token(compile_job *job, muc_target_need *out)
     if (!job->machine.costs.has_energy)
         return MUC_OK;
     energy = muc_clock_energy_of(&job->machine, &sums);
-    out->millijoules_least = out->millijoules_most = (double)muc_clock_energy_sum(&energy) * 1e-12;
+    out->millijoules_least = out->millijoules_most = muc_clock_energy_sum(&energy) * 1e-12;
     return MUC_OK;
 }
 

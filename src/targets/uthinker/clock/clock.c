@@ -36,6 +36,12 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* UINT64_MAX: too late to be told; a call that comes there fails. */
+static uint64_t after(uint64_t time, uint64_t ps)
+{
+    return ps > UINT64_MAX - time ? UINT64_MAX : time + ps;
+}
+
 /* ---- the CPU ---- */
 
 static uint32_t item_at(const clock *c)
@@ -47,7 +53,8 @@ static uint32_t item_at(const clock *c)
 static void go_on(clock *c, uint64_t until, muc_clock_reason reason)
 {
     if (c->watch)
-        c->watch->cpu(c->watch->arg, c->base + c->now, c->base + until, reason, item_at(c));
+        c->watch->cpu(c->watch->arg, after(c->base, c->now), after(c->base, until), reason,
+                      item_at(c));
     c->now = until;
 }
 
@@ -63,7 +70,7 @@ static uint64_t execute(clock *c, uint64_t instructions, muc_clock_reason reason
     const muc_uthinker_time *time = c->time;
     uint64_t ps = muc_clock_scale(instructions * time->cpu_cpk, 1000000, time->cpu_khz);
 
-    go_on(c, c->now + ps, reason);
+    go_on(c, after(c->now, ps), reason);
     c->sums->cpu_ps += ps;
     c->sums->cpu_instructions += instructions;
     return ps;
@@ -88,7 +95,8 @@ static uint32_t words_of(const uint32_t *item)
 /* Cycles of the sequencer, for the item at hand. */
 static void sequence(clock *c, uint64_t cycles)
 {
-    go_on(c, c->now + muc_clock_scale(cycles, 1000000000, c->time->acc_khz), MUC_CLOCK_SEQUENCER);
+    go_on(c, after(c->now, muc_clock_scale(cycles, 1000000000, c->time->acc_khz)),
+          MUC_CLOCK_SEQUENCER);
 }
 
 /* The item at hand is executed: by the CPU, or by the sequencer if that repeats a loop. */
@@ -188,11 +196,11 @@ static void add_work(muc_clock_sums *sums, const muc_clock_work *work, muc_clock
 static void tell(const clock *c, muc_clock_event *event, uint64_t begin, uint64_t ps,
                  uint64_t complete)
 {
-    event->issued = c->base + c->now;
-    event->ready += c->base;
-    event->begin = c->base + begin;
-    event->end = event->begin + ps;
-    event->complete = c->base + complete;
+    event->issued = after(c->base, c->now);
+    event->ready = after(c->base, event->ready);
+    event->begin = after(c->base, begin);
+    event->end = after(event->begin, ps);
+    event->complete = after(c->base, complete);
     c->watch->instruction(c->watch->arg, event);
 }
 
@@ -218,10 +226,10 @@ static mur_status submit(void *arg, const uint32_t *words)
     execute_inst(c, time->hardware_tokens ? 0 : mask);
     event.ready = later(c->now, c->free_at[e]);
     begin = later(event.ready, tokens);
-    c->free_at[e] = begin + ps;
+    c->free_at[e] = after(begin, ps);
     c->complete[e][n % MOST_QUEUE] =
-        c->free_at[e] +
-        (e == MUR_DMA ? muc_clock_scale(time->dma_latency, 1000000000, time->acc_khz) : 0);
+        after(c->free_at[e],
+              e == MUR_DMA ? muc_clock_scale(time->dma_latency, 1000000000, time->acc_khz) : 0);
     c->issued[e] = n + 1;
     signal(c, words, event.part, c->complete[e][n % MOST_QUEUE]);
     add_work(c->sums, &work, event.part, ps);
@@ -370,7 +378,13 @@ static muc_status time_call(muc_context *ctx, const mur_program *program,
         return muc_fail(ctx, MUC_BUG, "clock", MUC_NO_OFFSET, "the program stops at position %u",
                         pos);
     choose(&c, choice);
-    sums->ps += c.now;
+    sums->ps = after(sums->ps, c.now);
+    if (sums->ps == UINT64_MAX)
+        return muc_fail(ctx, MUC_UNSUPPORTED, "clock", MUC_NO_OFFSET,
+                        "%u tokens at position %u take 213 days or longer, 2^64 picoseconds: the "
+                        "machine (--machine FILE) must have higher clocks (acc_khz, cpu_khz), or "
+                        "fewer cycles and instructions for what it does",
+                        m, pos);
     sums->calls++;
     sums->tokens += m;
     sums->least_bytes +=
@@ -438,11 +452,11 @@ muc_clock_energy muc_clock_energy_of(const muc_uthinker_machine *machine,
     const muc_uthinker_energy *energy = &machine->costs.energy;
 
     return (muc_clock_energy){
-        .dram = sums->dram_bytes * energy->dram_byte,
-        .sram = sums->sram_bytes * energy->sram_byte,
-        .array = sums->macs * energy->mac,
-        .vector = sums->elements * energy->element,
-        .cpu = sums->cpu_instructions * energy->cpu_instruction,
-        .idle = muc_clock_scale(sums->ps, energy->idle_uw, 1000),
+        .dram = (double)sums->dram_bytes * energy->dram_byte,
+        .sram = (double)sums->sram_bytes * energy->sram_byte,
+        .array = (double)sums->macs * energy->mac,
+        .vector = (double)sums->elements * energy->element,
+        .cpu = (double)sums->cpu_instructions * energy->cpu_instruction,
+        .idle = (double)sums->ps * energy->idle_uw / 1000,
     };
 }

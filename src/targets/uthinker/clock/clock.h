@@ -5,7 +5,8 @@
  * the same work, nothing has to be computed before it, and the result depends on the program, the
  * machine, the position and the number of tokens alone.
  *
- * Times are picoseconds, each rounded up; 2^64 of them are 213 days.
+ * Times are picoseconds, each rounded up; 2^64 of them are 213 days, and what takes longer fails
+ * with MUC_UNSUPPORTED.
  */
 #ifndef MUC_UTHINKER_CLOCK_H
 #define MUC_UTHINKER_CLOCK_H
@@ -105,7 +106,7 @@ muc_clock_roofs muc_clock_roofs_of(const muc_uthinker_machine *machine, const mu
 
 /* Femtojoules of parts; the machine has energies. */
 typedef struct muc_clock_energy {
-    uint64_t dram, sram, array, vector, cpu, idle;
+    double dram, sram, array, vector, cpu, idle;
 } muc_clock_energy;
 muc_clock_energy muc_clock_energy_of(const muc_uthinker_machine *machine,
                                      const muc_clock_sums *sums);

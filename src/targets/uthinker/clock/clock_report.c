@@ -58,7 +58,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-uint64_t muc_clock_energy_sum(const muc_clock_energy *e)
+double muc_clock_energy_sum(const muc_clock_energy *e)
 {
     return e->dram + e->sram + e->array + e->vector + e->cpu + e->idle;
 }
@@ -78,7 +78,7 @@ void muc_clock_add_summary(muc_report *report, const muc_uthinker_machine *machi
     muc_report_add_real(report, "cpu_share", share(roofs.cpu_ps, sums->ps));
     if (machine->costs.has_energy)
         muc_report_add_real(report, "millijoules",
-                            (double)muc_clock_energy_sum(&energy) * millijoules_per_fj);
+                            muc_clock_energy_sum(&energy) * millijoules_per_fj);
 }
 
 static void add_engine(muc_report *report, const char *name, uint64_t ps, uint64_t whole)
@@ -90,21 +90,20 @@ static void add_engine(muc_report *report, const char *name, uint64_t ps, uint64
     muc_report_end(report);
 }
 
-static void add_energy(muc_report *report, const char *name, uint64_t fj, uint64_t whole,
+static void add_energy(muc_report *report, const char *name, double fj, double whole,
                        uint64_t tokens)
 {
     muc_report_begin_row(report);
     muc_report_add_text(report, "part", "%s", name);
-    muc_report_add_real(report, "millijoules", (double)fj * millijoules_per_fj);
-    muc_report_add_real(report, "millijoules_per_token",
-                        (double)fj * millijoules_per_fj / (double)tokens);
-    muc_report_add_real(report, "share", share(fj, whole));
+    muc_report_add_real(report, "millijoules", fj * millijoules_per_fj);
+    muc_report_add_real(report, "millijoules_per_token", fj * millijoules_per_fj / (double)tokens);
+    muc_report_add_real(report, "share", whole > 0 ? fj / whole : 0);
     muc_report_end(report);
 }
 
 static void add_energies(muc_report *report, const muc_clock_energy *energy, uint64_t tokens)
 {
-    uint64_t whole = muc_clock_energy_sum(energy);
+    double whole = muc_clock_energy_sum(energy);
 
     muc_report_begin_table(report, "energy");
     add_energy(report, "DRAM", energy->dram, whole, tokens);

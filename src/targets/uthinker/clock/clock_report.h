@@ -20,7 +20,7 @@ muc_status muc_clock_machine(muc_context *ctx, muc_arena *arena, const mur_progr
 void muc_clock_add_summary(muc_report *report, const muc_uthinker_machine *machine,
                            const muc_clock_sums *sums);
 
-uint64_t muc_clock_energy_sum(const muc_clock_energy *energy);
+double muc_clock_energy_sum(const muc_clock_energy *energy);
 
 /* What the calls did in numbers, and the tables "engines" and "energy". */
 void muc_clock_add_details(muc_report *report, const muc_uthinker_machine *machine,

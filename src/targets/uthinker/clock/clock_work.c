@@ -36,6 +36,8 @@ static uint64_t quotient_up(uint64_t a, uint64_t b)
 
 uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c)
 {
+    if (b != 0 && a / c > UINT64_MAX / 2 / b)
+        return UINT64_MAX;
     return a / c * b + quotient_up(a % c * b, c);
 }
 

@@ -36,7 +36,7 @@ enum { MUC_CLOCK_MOST_ACCESSES = 8 };
 uint32_t muc_clock_accesses_of(const muc_uthinker_machine *machine, const uint32_t *words,
                                muc_clock_access out[MUC_CLOCK_MOST_ACCESSES]);
 
-/* a * b / c, rounded up; c is 1..2^28, b at most 10^9 and the result below 2^64. */
+/* a * b / c, rounded up, or UINT64_MAX if a / c * b is above 2^63; c is 1..2^28, b at most 10^9. */
 uint64_t muc_clock_scale(uint64_t a, uint64_t b, uint64_t c);
 
 /* How long its engine is taken up, in picoseconds. */

@@ -249,7 +249,7 @@ static void say_energy(const advice *a)
     const muc_clock_energy energy = muc_clock_energy_of(a->call->machine, a->call->sums);
     const struct {
         const char *part, *remedy;
-        uint64_t fj;
+        double fj;
     } parts[] = {
         { "DRAM takes", "fewer bytes moved save most", energy.dram },
         { "The buffers take", "they are read and written by the instructions", energy.sram },
@@ -258,15 +258,15 @@ static void say_energy(const advice *a)
         { "The CPU takes", "fewer instructions save most", energy.cpu },
         { "Standing by takes", "what makes the call shorter saves it", energy.idle },
     };
-    uint64_t whole = muc_clock_energy_sum(&energy);
+    double whole = muc_clock_energy_sum(&energy);
     size_t most = 0;
 
     for (size_t i = 1; i < MUC_COUNT(parts); i++)
         if (parts[i].fj > parts[most].fj)
             most = i;
-    if (whole)
+    if (whole > 0)
         muc_report_advise(a->report, "%s %.0f %% of the energy: %s.", parts[most].part,
-                          percent(parts[most].fj, whole), parts[most].remedy);
+                          100 * parts[most].fj / whole, parts[most].remedy);
 }
 
 muc_status muc_program_advise(muc_context *ctx, const muc_advised_call *call, muc_report *report)

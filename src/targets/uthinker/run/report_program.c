@@ -112,7 +112,7 @@ static muc_status add_facts(program_report *r, const char *path, const muc_advis
     add_roof(r, sums);
     if (r->machine.costs.has_energy)
         muc_report_add_real(r->report, "millijoules_per_token",
-                            (double)muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens);
+                            muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens);
     muc_report_add_count(r->report, "cycles", muc_clock_cycles(&r->machine, sums->ps));
     muc_report_add_count(r->report, "buffer_bytes", buffer_bytes(&r->machine));
     muc_report_add_count(r->report, "program_bytes", r->program_bytes);
@@ -147,9 +147,8 @@ static muc_status answer_speed(program_report *r, muc_arena *arena, const muc_ad
     MUC_TRY(
         muc_arena_format(r->ctx, arena, &answer, "%.4g tokens/s", (double)sums->tokens / seconds));
     if (r->machine.costs.has_energy)
-        MUC_TRY(
-            muc_arena_format(r->ctx, arena, &energy_words, ", %.3g mJ a token",
-                             (double)muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens));
+        MUC_TRY(muc_arena_format(r->ctx, arena, &energy_words, ", %.3g mJ a token",
+                                 muc_clock_energy_sum(&energy) * 1e-12 / (double)sums->tokens));
     MUC_TRY(muc_arena_format(
         r->ctx, arena, &detail, "On %s: %.4g ms for %u token%s at position %u%s.", r->machine.name,
         1e3 * seconds, call->tokens, call->tokens == 1 ? "" : "s", call->position, energy_words));
