@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -14,7 +15,8 @@ from cli import COMMAND, PLAN, WORK, has, muc
 from files import IO, MALFORMED, NOFIT, ROOT, Skip, UNSUPPORTED, USAGE, need, run_tests
 
 SMALL = ROOT / "examples/cnnchip/small.graph"
-EMULATED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "stm32f405"]
+EMULATED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps3-an547", "stm32f405", "rv32", "rv32f"]
+RISC_V = ["rv32", "rv32f", "ch32v006", "k210"]
 OWN = """[machine]
 name = Mine
 core = cortex-m4
@@ -43,7 +45,7 @@ def run(*command):
 
 def built(board, *model):
     """A new project for a board, built by README.md's commands."""
-    need("cmake", "arm-none-eabi-gcc")
+    need("cmake", "riscv64-unknown-elf-gcc" if board in RISC_V else "arm-none-eabi-gcc")
     folder = WORK / f"project_{os.path.basename(board).partition('.')[0]}_{len(model)}"
     if folder.exists():
         return folder
@@ -58,7 +60,7 @@ def built(board, *model):
 
 
 def test_a_new_firmware_passes_its_self_test_on_every_emulated_board():
-    need("qemu-system-arm")
+    need("qemu-system-arm", "qemu-system-riscv32")
     for board in EMULATED:
         folder = built(board, "--model", SMALL)
         linked = (folder / "build/CMakeFiles/firmware.elf.dir/link.txt").read_text(encoding="utf-8")
@@ -93,19 +95,108 @@ def test_a_network_in_a_firmware_that_was_changed_fails_its_self_test():
     has(muc("flash", folder, "--run", status=IO)[0], "self test: wrong\n")
 
 
+def symbols_of(folder):
+    return {name: int(value, 16) for value, name in
+            re.findall(r"^([0-9a-f]+) \w (\w+)$", run("arm-none-eabi-nm", folder / "build/firmware.elf"), re.M)}
+
+
+def image_of(folder):
+    """What is flashed, byte by byte."""
+    image = WORK / "image.bin"
+    run("arm-none-eabi-objcopy", "-O", "binary", folder / "build/firmware.elf", image)
+    return image.read_bytes()
+
+
+def words(image, at, count):
+    return list(struct.unpack_from(f"<{count}I", image, at))
+
+
 def test_boards_that_nobody_emulates_get_an_image_at_their_addresses():
-    for board, code, ram in (("nrf52840", 0, 0x20000000), ("stm32f746", 0x08000000, 0x20000000),
-                             ("stm32h743", 0x08000000, 0x24000000), ("stm32l4r5", 0x08000000, 0x20000000), ("stm32u585", 0x08000000, 0x20000000)):
+    for board, code, ram, vectors in (
+            ("nrf52840", 0, 0x20000000, 0), ("stm32f746", 0x08000000, 0x20000000, 0), ("stm32h743", 0x08000000, 0x24000000, 0),
+            ("stm32l4r5", 0x08000000, 0x20000000, 0), ("stm32u585", 0x08000000, 0x20000000, 0), ("rp2040", 0x10000000, 0x20000000, 256),
+            ("rp2350", 0x10000000, 0x20000000, 0), ("ra2l1", 0, 0x20000000, 0), ("ra8m1", 0x02000000, 0x22000000, 0)):
         folder = built(board, "--model", SMALL)
-        symbols = {name: int(value, 16) for value, name in
-                   re.findall(r"^([0-9a-f]+) \w (\w+)$", run("arm-none-eabi-nm", folder / "build/firmware.elf"), re.M)}
+        symbols = symbols_of(folder)
         assert code <= symbols["reset"] < code + (1 << 20) and ram < symbols["bss_end"] < symbols["stack_top"], (board, symbols)
-        assert symbols["vectors"] == code, (board, symbols["vectors"])
+        assert symbols["vectors"] == code + vectors, (board, symbols["vectors"])
+        stack, start = words(image_of(folder), vectors, 2)
+        assert (stack, start & ~1) == (symbols["stack_top"], symbols["reset"]), board
         binary = folder / "build/firmware.bin"
         assert binary.exists() == ("firmware.bin" in muc("flash", "--board", board)[0]), board
-        if binary.exists():
-            stack, start = (int.from_bytes(binary.read_bytes()[i:i + 4], "little") for i in (0, 4))
-            assert (stack, start & ~1) == (symbols["stack_top"], symbols["reset"]), board
+        assert not binary.exists() or binary.read_bytes() == image_of(folder), board
+
+
+def test_risc_v_boards_that_nobody_emulates_start_at_the_begin_of_their_code():
+    need("riscv64-unknown-elf-nm")
+    for board, code, ram in (("ch32v006", 0, 0x20000000), ("k210", 0x80000000, 0x80400000)):
+        folder = built(board, "--model", SMALL)
+        symbols = {name: int(value, 16) for value, name in
+                   re.findall(r"^([0-9a-f]+) \w (\w+)$", run("riscv64-unknown-elf-nm", folder / "build/firmware.elf"), re.M)}
+        assert symbols["reset"] == code and ram < symbols["bss_end"] < symbols["stack_top"], (board, symbols)
+        assert (folder / "build/firmware.bin").exists(), board
+
+
+def crc32_not_reflected(data):
+    """CRC-32 of the RP2040's datasheet, bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1) & 0xFFFFFFFF ^ (0x04C11DB7 if crc >> 31 else 0)
+    return crc
+
+
+def run_second_stage(code, firmware):
+    """Executes the few instructions of Thumb that set up the RP2040's flash: what they store, the stack, and where they jump to."""
+    registers, stored, at, stack = [0] * 8, {}, 0, None
+    while True:
+        op, = struct.unpack_from("<H", code, at)
+        to, base, offset = op & 7, op >> 3 & 7, (op >> 6 & 31) * 4
+        if op >> 11 == 0b00100:  # movs
+            registers[op >> 8 & 7] = op & 255
+        elif op >> 11 == 0b01001:  # ldr from a literal
+            registers[op >> 8 & 7], = struct.unpack_from("<I", code, (at + 4 & ~3) + (op & 255) * 4)
+        elif op >> 11 == 0b01100:  # str
+            stored.setdefault(registers[base] + offset, []).append(registers[to])
+        elif op >> 11 == 0b01101:  # ldr: of the firmware's vectors
+            registers[to], = struct.unpack_from("<I", firmware, registers[base] + offset - 0x10000100)
+        elif op & 0xFFF0 == 0xF380:  # msr msp
+            assert struct.unpack_from("<H", code, at + 2) == (0x8808,)
+            stack = registers[op & 15]
+            at += 2
+        else:
+            assert op & 0xFF87 == 0x4700, hex(op)  # bx
+            return stored, stack, registers[op >> 3 & 15]
+        at += 2
+
+
+def test_rp2040_starts_by_a_second_stage_that_its_rom_accepts():
+    assert crc32_not_reflected(b"123456789") == 0x0376E6E7  # CRC-32/MPEG-2 of the catalogues
+    folder = built("rp2040", "--model", SMALL)
+    image, symbols = image_of(folder), symbols_of(folder)
+    assert words(image, 252, 1) == [crc32_not_reflected(image[:252])]
+    stored, stack, start = run_second_stage(image[:252], image[256:])
+    ssi = 0x18000000
+    assert stored == {ssi + 0x08: [0, 1], ssi + 0x14: [4], ssi: [31 << 16 | 3 << 8], ssi + 0x04: [0], ssi + 0xF4: [0x03 << 24 | 2 << 8 | 6 << 2],
+                      0xE000ED08: [0x10000100]}, stored
+    assert (stack, start) == (symbols["stack_top"], symbols["reset"] | 1)
+
+
+def test_rp2350_finds_what_its_image_is_in_the_first_4_kib():
+    image = image_of(built("rp2350", "--model", SMALL))
+    at = image.index(struct.pack("<I", 0xFFFFDED3))
+    begin, kind, last, link, end = words(image, at, 5)
+    assert at % 4 == 0 and at + 20 <= 4096 and (begin, link, end) == (0xFFFFDED3, 0, 0xAB123579)
+    size = kind >> 8 & 255  # in words, of the only item
+    assert kind & 255 == 0x42 and size == 1 and last & 255 == 0xFF and last >> 8 & 0xFFFF == size, "IMAGE_TYPE, and the last item"
+    flags = kind >> 16
+    assert (flags & 15, flags >> 4 & 3, flags >> 8 & 7, flags >> 12 & 7) == (1, 2, 0, 1), "executable, secure, Arm, RP2350"
+
+
+def test_ra2l1_has_its_options_as_erased():
+    image = image_of(built("ra2l1", "--model", SMALL))
+    assert image[0x400:0x43C] == b"\xff" * 0x3C
 
 
 def test_flash_prints_a_boards_commands_and_runs_the_first_that_is_installed():
@@ -151,11 +242,23 @@ def test_a_board_of_ones_own_is_described_in_the_project():
     has(muc("flash", "--board", board, status=MALFORMED)[1], "line 9, column 1: more than 4 commands")
     board.write_text(OWN.format(flash="", ram="0x2000000g"), encoding="utf-8")
     has(muc("flash", "--board", board, status=MALFORMED)[1], "column 19: not a digit")
+    board.write_text(OWN.format(flash="boot = rp2041", ram="0x20000000"), encoding="utf-8")
+    has(muc("flash", "--board", board, status=MALFORMED)[1], "rp2041", "rp2040")
+
+
+def test_a_board_without_a_project_names_the_command_that_packages_the_network():
+    for board, kit in (("esp32c3", "esp-idf"), ("esp32c6", "esp-idf"), ("esp32s3", "esp-idf"), ("apollo4", "zephyr"), ("stm32n657", "zephyr"),
+                       ("rv32v", "cmake")):
+        error = muc("new", WORK / "none", "--board", board, "--model", SMALL, status=UNSUPPORTED)[1]
+        command = re.search(r"muc (compile MODEL .* FOLDER) makes", error)[1]
+        assert f"--package {kit} " in command, command
+        folder = WORK / f"kit_{board}"
+        muc(*command.replace("MODEL", str(SMALL)).replace("FOLDER", str(folder)).split())
+        assert (folder / {"esp-idf": "idf_component.yml", "zephyr": "zephyr/module.yml", "cmake": "CMakeLists.txt"}[kit]).exists(), board
 
 
 def test_what_cannot_begin_leaves_nothing():
-    for board, status, message in (("rp2040", UNSUPPORTED, "memory 'flash' has no origin"), ("rv32", UNSUPPORTED, "of Cortex-M alone"),
-                                   ("host", UNSUPPORTED, "of Cortex-M alone"), ("nowhere", USAGE, "there is no 'nowhere'")):
+    for board, status, message in (("host", UNSUPPORTED, "start-up code of its core"), ("nowhere", USAGE, "there is no 'nowhere'")):
         has(muc("new", WORK / "none", "--board", board, "--model", SMALL, status=status)[1], message)
     board = WORK / "tiny.ini"
     board.write_text(OWN.format(flash="", ram="0x20000000"), encoding="utf-8")

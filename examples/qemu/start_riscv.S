@@ -3,6 +3,8 @@
     .section .vectors, "ax"
     .globl reset
 reset:
+    csrr    t0, mhartid
+    bnez    t0, park /* one hart runs the image */
     la      sp, stack_top
     la      t0, trap_entry
     csrw    mtvec, t0
@@ -14,14 +16,27 @@ reset:
     li      t0, 0x600 /* mstatus.VS: the vector unit is on */
     csrs    mstatus, t0
 #endif
-    la      t0, bss_start
-    la      t1, bss_end
+    la      t0, data_start
+    la      t1, data_end
+    la      a0, data_load
 1:  bgeu    t0, t1, 2f
-    sw      zero, 0(t0)
+    lw      a1, 0(a0)
+    sw      a1, 0(t0)
+    addi    a0, a0, 4
     addi    t0, t0, 4
     j       1b
-2:  call    main
+2:  la      t0, bss_start
+    la      t1, bss_end
+3:  bgeu    t0, t1, 4f
+    sw      zero, 0(t0)
+    addi    t0, t0, 4
+    j       3b
+4:  call    main
     call    host_exit
+
+park:
+    wfi
+    j       park
 
     .balign 4
 trap_entry:

@@ -33,11 +33,17 @@ static const char *const names[] = {
 #undef MUC_MCU_MACHINE
 };
 
+static const char *const boots[] = {
+#define MUC_MCU_BOOT(name, meaning) name,
+#include "targets/mcu/machines/boots.def"
+#undef MUC_MCU_BOOT
+};
+
 static const char *const uses[MUC_MCU_USES] = { "weights", "arena", "state", "tiles", "code" };
 
 typedef enum section { SECTION_NONE, SECTION_MACHINE, SECTION_MEMORY, SECTION_DMA } section;
 
-typedef enum key_type { NAME, NUMBER, CORE, HOLDS, COMMAND } key_type;
+typedef enum key_type { NAME, NUMBER, CORE, BOOT, HOLDS, COMMAND } key_type;
 
 /* Every key: where it belongs, what it is, and of a number its place and bounds. */
 #define OF_MACHINE(member) offsetof(muc_mcu_machine, member)
@@ -50,13 +56,15 @@ static const struct {
     size_t place; /* in the machine, or in the memory */
     uint32_t min, max;
 } keys[] = {
-    { SECTION_MACHINE, "name", NAME, true, 0, 0, 0 },
+    { SECTION_MACHINE, "name", NAME, true, OF_MACHINE(name), 0, 0 },
     { SECTION_MACHINE, "core", CORE, true, 0, 0, 0 },
     { SECTION_MACHINE, "clock_mhz", NUMBER, true, OF_MACHINE(clock_mhz), 1, 100000 },
     { SECTION_MACHINE, "milliwatts", NUMBER, false, OF_MACHINE(milliwatts), 1, 1000000 },
+    { SECTION_MACHINE, "boot", BOOT, false, OF_MACHINE(boot), 0, 0 },
+    { SECTION_MACHINE, "kit", NAME, false, OF_MACHINE(kit), 0, 0 },
     { SECTION_MACHINE, "flash", COMMAND, false, 0, 0, 0 },
     { SECTION_MACHINE, "cores", NUMBER, false, OF_MACHINE(cores), 1, MOST_CORES },
-    { SECTION_MEMORY, "name", NAME, true, 0, 0, 0 },
+    { SECTION_MEMORY, "name", NAME, true, OF_MEMORY(name), 0, 0 },
     { SECTION_MEMORY, "bytes", NUMBER, true, OF_MEMORY(bytes), 0, UINT32_MAX },
     { SECTION_MEMORY, "cycles_per_kb", NUMBER, true, OF_MEMORY(cycles_per_kb), 1, 1 << 20 },
     { SECTION_MEMORY, "line_bytes", NUMBER, false, OF_MEMORY(line_bytes), 1, 4096 },
@@ -140,6 +148,21 @@ static muc_status read_core(parser *p, muc_mcu_core *out)
     return muc_ini_refuse(&p->ini, p->ini.value.data, &choice, "core");
 }
 
+static muc_status read_boot(parser *p, const char **out)
+{
+    muc_choice choice;
+
+    muc_choice_begin(&choice, p->ini.value.data, p->ini.value.size);
+    for (unsigned i = 0; i < MUC_COUNT(boots); i++) {
+        if (muc_view_is(p->ini.value, boots[i])) {
+            *out = boots[i];
+            return MUC_OK;
+        }
+        muc_choice_add(&choice, boots[i]);
+    }
+    return muc_ini_refuse(&p->ini, p->ini.value.data, &choice, "boot");
+}
+
 static muc_status read_uses(parser *p, unsigned *out)
 {
     const char *at = p->ini.value.data, *end = at + p->ini.value.size;
@@ -179,9 +202,11 @@ static muc_status read_value(parser *p, size_t key)
 
     switch (keys[key].type) {
     case NAME:
-        return read_name(p, p->section == SECTION_MACHINE ? &m->name : &memory->name);
+        return read_name(p, (const char **)(void *)(owner + keys[key].place));
     case CORE:
         return read_core(p, &m->core);
+    case BOOT:
+        return read_boot(p, &m->boot);
     case HOLDS:
         return read_uses(p, &memory->holds);
     case COMMAND:
