@@ -28,16 +28,54 @@ def measured():
         return list(csv.DictReader(file))
 
 
+def counted_core(core):
+    """The core of bench/cycles that stands for one of cores.def."""
+    return {"CORTEX_M0": "cortex-m0plus", "CORTEX_M23": "cortex-m0plus", "CORTEX_M33": "cortex-m4", "RV32IMC": "e31", "RV32IMAC": "e31",
+            "RV32IMAFC": "e31"}.get(core, core.lower().replace("_", "-"))
+
+
 def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
     table = (ROOT / "src/targets/mcu/machines/core_cycles.def").read_text(encoding="utf-8")
     rows = {(core, of): (int(a), int(b)) for core, of, a, b in re.findall(r"^MUC_MCU_CORE_CYCLES\((\w+), (\w+), (\d+), (\d+)\)", table, re.M)}
-    stands_for = {"CORTEX_M0": "cortex-m0plus", "CORTEX_M33": "cortex-m4", "RV32IMC": "e31", "RV32IMAC": "e31", "RV32IMAFC": "e31"}
-    assert len(rows) == 14
+    assert len(rows) == 23
     for (core, of), extremes in rows.items():
-        name = stands_for.get(core, core.lower().replace("_", "-"))
+        name = counted_core(core)
         figures = [round(1000 * float(row["cycles per product"])) for row in measured()
                    if row["core"] == name and row["network"].endswith(" float") == (of == "F32")]
         assert extremes == (min(figures), max(figures)), (core, of, extremes, figures)
+
+
+def test_cycles_of_tokens_are_the_extremes_of_the_measured_models():
+    table = (ROOT / "src/targets/mcu/machines/token_cycles.def").read_text(encoding="utf-8")
+    rows = re.findall(r"^MUC_MCU_TOKEN_CYCLES\((\w+), (\d+), (\d+)\)", table, re.M)
+    assert len(rows) == 11
+    with open(ROOT / "bench/token_cycles.csv", newline="", encoding="utf-8") as file:
+        told = list(csv.DictReader(file))
+    for core, least, most in rows:
+        figures = [round(1000 * int(row["cycles"]) / int(row["products"])) for row in told if row["core"] == counted_core(core)]
+        assert (int(least), int(most)) == (min(figures), max(figures)), (core, least, most, figures)
+
+
+def test_a_token_of_a_language_model_takes_its_products_times_the_cycles_of_one():
+    need_data()
+    model = DATA / "llama/stories260K-hf"
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    dim, hidden, layers = (config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers"))
+    kv = dim * config["num_key_value_heads"] // config["num_attention_heads"]
+    matrices = layers * (2 * dim * dim + 2 * dim * kv + 3 * dim * hidden) + dim * config["vocab_size"]
+    products = [matrices + layers * 2 * dim * length for length in (1, config["max_position_embeddings"])]
+    with open(ROOT / "bench/token_cycles.csv", newline="", encoding="utf-8") as file:
+        told = list(csv.DictReader(file))
+    assert {row["products"] for row in told if row["model"] == "stories260k" and row["position"] == "0"} == {str(products[0])}
+    by_machine = {row["machine"]: row for row in rows_of(fit(model), "mcu")}
+    for machine, core, megahertz, milliwatts in (("nrf52840", "cortex-m4", 64, 10), ("rp2040", "cortex-m0plus", 133, 0), ("esp32c3", "e31", 160, 76)):
+        rates = [round(1000 * int(row["cycles"]) / int(row["products"])) / 1e3 for row in told if row["core"] == core]
+        row = by_machine[machine]
+        for key, count, rate in (("least", products[0], min(rates)), ("most", products[1], max(rates))):
+            ms = count * rate / (megahertz * 1e3)
+            assert abs(row[f"ms_{key}"] / ms - 1) < 1e-9, (machine, row, ms)
+            assert abs(row.get(f"mj_{key}", 0) - ms * milliwatts / 1e3) < 1e-9, (machine, row)
+    assert "ms_least" not in by_machine["host"] and "ms_least" not in by_machine["siracusa"] and "ms_least" not in by_machine["rv32f"]
 
 
 def test_rates_of_layers_are_the_medians_of_the_measured_ones():

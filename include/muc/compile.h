@@ -57,8 +57,9 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
  * flash_limit, ram_bytes, ram_limit, and where a model tells, of a run of a network or a token in
  * the middle of the context, ms_least, ms_most, mj_least, mj_most) and "why_not" (machine, weights,
  * reason: what would help, too). Flash of a network is its constants, without code. Times of
- * microcontrollers are between those of the networks in bench/cycles.csv, in int8 alone. MUC_NOFIT
- * if it fits none; the report is made all the same. */
+ * microcontrollers are between those of the networks in bench/cycles.csv, of a token from the first
+ * position to the last by bench/token_cycles.csv. MUC_NOFIT if it fits none; the report is made all
+ * the same. */
 muc_status muc_fit(muc_context *ctx, const muc_model *model, const muc_compile_options *options,
                    muc_report **out);
 

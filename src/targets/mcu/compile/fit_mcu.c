@@ -15,6 +15,12 @@ static const cycle_range core_cycles[MUC_MCU_CORE_COUNT][MUC_DTYPE_COUNT] = {
 #undef MUC_MCU_CORE_CYCLES
 };
 
+static const cycle_range token_cycles[MUC_MCU_CORE_COUNT] = {
+#define MUC_MCU_TOKEN_CYCLES(core, least, most) [MUC_MCU_CORE_##core] = { least, most },
+#include "targets/mcu/machines/token_cycles.def"
+#undef MUC_MCU_TOKEN_CYCLES
+};
+
 void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clock_mhz,
                       double *least, double *most)
 {
@@ -44,15 +50,43 @@ static bool find_type(const muc_mcu_program *program, muc_dtype *type)
     return found;
 }
 
+/* Multiply-accumulates of a language model's token at the first position and at the last: steps
+ * have those of as many tokens as a call takes, attention with all of the context. */
+static void count_token(const muc_mcu_program *program, double *first, double *last)
+{
+    const muc_graph *graph = program->graph;
+
+    *first = *last = 0;
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const muc_node *node = program->steps[i].node;
+        double macs = (double)program->steps[i].macs;
+
+        if (macs == 0)
+            continue;
+        if (!muc_expr_is_const(graph->pool, graph->tensors[node->outputs[0]].dims[0]))
+            macs /= program->lm->most_tokens; /* not the head, which has the last token alone */
+        *last += macs;
+        *first += node->op == MUC_OP_ATTENTION ? macs / program->lm->context : macs;
+    }
+}
+
 static void add_time(const muc_mcu_program *program, muc_target_need *need)
 {
     const muc_mcu_machine *machine = program->machine;
     muc_dtype type = MUC_I8;
 
-    if (program->lm || machine->has_dma || !find_type(program, &type))
+    if (machine->has_dma)
         return;
-    muc_mcu_guess_ms(machine->core, type, (double)muc_mcu_macs(program), machine->clock_mhz,
-                     &need->ms_least, &need->ms_most);
+    if (program->lm) {
+        const cycle_range *range = &token_cycles[machine->core];
+
+        count_token(program, &need->ms_least, &need->ms_most);
+        need->ms_least *= range->least / 1e6 / machine->clock_mhz;
+        need->ms_most *= range->most / 1e6 / machine->clock_mhz;
+    } else if (find_type(program, &type)) {
+        muc_mcu_guess_ms(machine->core, type, (double)muc_mcu_macs(program), machine->clock_mhz,
+                         &need->ms_least, &need->ms_most);
+    }
     need->millijoules_least = need->ms_least * machine->milliwatts / 1e3;
     need->millijoules_most = need->ms_most * machine->milliwatts / 1e3;
 }

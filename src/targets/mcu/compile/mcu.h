@@ -43,7 +43,8 @@ muc_status muc_mcu_compile(muc_context *ctx, muc_graph *graph, const char *name,
 void muc_mcu_build_free(muc_mcu_build *build); /* NULL is fine */
 
 /* What a planned program needs of its machine; time and energy of networks with products of one
- * type on cores that core_cycles.def has for it. */
+ * type on cores that core_cycles.def has for it, and of a language model's token, at its first and
+ * its last position, on those of token_cycles.def. */
 muc_target_need muc_mcu_need(const muc_mcu_program *program);
 
 /* Between which times `macs` products of a type take on a core; 0 and 0 where core_cycles.def has
