@@ -223,6 +223,10 @@ def test_flash_prints_a_boards_commands_and_runs_the_first_that_is_installed():
     has(muc("flash", "--board", "host", status=UNSUPPORTED)[1], "does not say how the board is flashed")
 
 
+def test_flash_wants_a_project():
+    has(muc("flash", WORK / "nothing", status=IO)[1], "nothing/board.ini: is not there: give the folder that muc new wrote, or --board")
+
+
 def test_flash_wants_a_built_image():
     folder = WORK / "not_built"
     muc("new", folder, "--board", "mps2-an386", "--model", SMALL)

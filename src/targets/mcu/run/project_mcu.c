@@ -126,8 +126,12 @@ static muc_status flash(muc_context *ctx, muc_arena *arena, const char *path, co
     const char *folder, *found;
     muc_mcu_machine machine;
 
-    if (!board)
+    if (!board) {
         MUC_TRY(muc_arena_format(ctx, arena, &board, "%s/board.ini", path));
+        if (!muc_path_exists(board))
+            return muc_fail(ctx, MUC_IO, board, MUC_NO_OFFSET,
+                            "is not there: give the folder that muc new wrote, or --board");
+    }
     MUC_TRY(muc_arena_format(ctx, arena, &folder, "%s/build", path));
     MUC_TRY(muc_mcu_find_machine(ctx, arena, board, &machine));
     if (!machine.flash[0])
