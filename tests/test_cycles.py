@@ -17,12 +17,15 @@ from files import ROOT, Skip, run_tests
 MUC = pathlib.Path(sys.argv[1]).resolve()
 ROUNDS = 40
 # board: a loop's instructions, register 0 counts; by the manuals its cycles but the branch's taking, the branch's, and its branches
-# that are not taken; a refill of Cortex-M4 and M33 is assumed to take 2
+# that are not taken; a refill of Cortex-M3, M4 and M33 is assumed to take 2
 LOOPS = {
     # ldr 2, behind a load 1, SMLAD 1, constant offset store 1, PUSH and POP of three 4 each, subs 1, bne 1
     "m4": (["ldr r3, [r1]", "ldr r2, [r1, #4]", "smlad r3, r2, r3, r3", "str r3, [r1]", "push {r4-r6}", "pop {r4-r6}",
             "subs r0, #1", "bne 1b"], 2 + 1 + 1 + 1 + 4 + 4 + 1 + 1, 2),
     "m33": (["ldr r3, [r1]", "mul r2, r3, r3", "ldr r2, [r1, #4]", "subs r0, #1", "bne 1b"], 2 + 1 + 2 + 1 + 1, 2),
+    # ldr 2, behind a load 1, MLA 2, UMULL 3 to 5 and UMLAL 4 to 7, by their most, constant offset store 1, PUSH and POP of two 3 each
+    "m3": (["ldr r3, [r1]", "ldr r2, [r1, #4]", "mla r3, r2, r3, r3", "umull r4, r5, r3, r2", "umlal r4, r5, r3, r2", "str r3, [r1]",
+            "push {r4, r5}", "pop {r4, r5}", "subs r0, #1", "bne 1b"], 2 + 1 + 2 + 5 + 7 + 1 + 3 + 3 + 1 + 1, 2),
     # every load and store 2, STM of two 3
     "m0": (["ldr r3, [r1]", "ldrb r2, [r1]", "muls r3, r2", "mov r4, r1", "stmia r4!, {r2, r3}", "subs r0, #1", "bne 1b"],
            2 + 2 + 1 + 1 + 3 + 1 + 1, 1),
@@ -94,6 +97,10 @@ def check_loop(board):
 
 def test_a_loop_on_cortex_m4_takes_what_its_manual_says():
     check_loop("m4")
+
+
+def test_a_loop_on_cortex_m3_takes_what_its_manual_says():
+    check_loop("m3")
 
 
 def test_a_loop_on_cortex_m33_takes_what_cortex_m4s_manual_says():
