@@ -150,8 +150,9 @@ muc_status muc_mcu_project_check(muc_context *ctx, const muc_mcu_machine *machin
 
     if (status == MUC_OK && missing)
         status = muc_fail(ctx, MUC_UNSUPPORTED, name, MUC_NO_OFFSET,
-                          "muc new lacks %s; muc compile MODEL --target mcu --machine %s "
-                          "--package %s -o FOLDER makes what a development kit takes",
+                          "muc new makes no firmware for it without %s; muc compile MODEL --target "
+                          "mcu --machine %s --package %s -o FOLDER makes what its development kit "
+                          "takes",
                           missing, name, machine->kit ? machine->kit : "cmake");
     muc_arena_free(&arena);
     return status;
