@@ -95,6 +95,22 @@ def test_a_network_in_a_firmware_that_was_changed_fails_its_self_test():
     has(muc("flash", folder, "--run", status=IO)[0], "self test: wrong\n")
 
 
+def test_start_up_code_copies_what_is_initialized_and_clears_the_rest():
+    for board, emulator in (("rv32", "qemu-system-riscv32"), ("mps2-an386", "qemu-system-arm")):
+        need(emulator)
+        folder = WORK / f"initialized_{board}"
+        shutil.copytree(built(board, "--model", SMALL), folder)
+        shutil.rmtree(folder / "build")
+        (folder / "main.c").write_text('#include "semihosting.h"\n'
+                                       "static volatile uint32_t kept[3] = { 7, 8, 9 }, cleared[5];\n"
+                                       "int main(void)\n{\n    host_open();\n"
+                                       "    host_print_number(HOST_STDOUT, 100 * kept[0] + 10 * kept[1] + kept[2] + cleared[4]);\n"
+                                       "    cleared[4] = 1;\n    return 0;\n}\n", encoding="utf-8")
+        run("cmake", "-S", folder, "-B", folder / "build")
+        run("cmake", "--build", folder / "build")
+        assert muc("flash", folder, "--run")[0].startswith("789"), board
+
+
 def symbols_of(folder):
     return {name: int(value, 16) for value, name in
             re.findall(r"^([0-9a-f]+) \w (\w+)$", run("arm-none-eabi-nm", folder / "build/firmware.elf"), re.M)}

@@ -3,8 +3,10 @@
     .section .vectors, "ax"
     .globl reset
 reset:
+#if __riscv_xlen == 64 /* several harts may start; a small core may even lack the number */
     csrr    t0, mhartid
-    bnez    t0, park /* one hart runs the image */
+    bnez    t0, park
+#endif
     la      sp, stack_top
     la      t0, trap_entry
     csrw    mtvec, t0
@@ -34,9 +36,11 @@ reset:
 4:  call    main
     call    host_exit
 
+#if __riscv_xlen == 64
 park:
     wfi
     j       park
+#endif
 
     .balign 4
 trap_entry:
