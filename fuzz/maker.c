@@ -489,6 +489,9 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
+#define MUC_OP(...)
+#define MUC_FORMULA_ROW(op) { MUC_OP_##op, fuzz_write_elementwise, FUZZ_POINTS },
+#include "graph/ops.def"
 #define FUZZ_ROW(op, writer, families) { MUC_OP_##op, fuzz_write_##writer, families },
 #include "maker.def"
 #undef FUZZ_ROW
@@ -549,15 +552,17 @@ static bool is_rare(const fuzz_maker *m, muc_op op, uint32_t x)
 #undef FUZZ_RARE
     };
     const muc_tensor *t = fuzz_tensor(m, x);
-    unsigned is = fuzz_is_fixed(m, x) ? 0 : OPEN;
+    unsigned is = fuzz_is_fixed(m, x) ? 0 : OPEN, found = rare[op];
 
+    if ((muc_op_get(op)->flags & MUC_OP_TABLE) && op != MUC_OP_SIGMOID && op != MUC_OP_TANH)
+        found |= WORD; /* which has a table of 256 values only */
     if (t->quantization)
         is |= t->dtype == MUC_I16 ? WORD : t->dtype == MUC_U8 ? BYTE : 0;
     else if (!fuzz_is_real(m, x))
         is |= WHOLE;
     if (t->dtype == MUC_F16 || t->dtype == MUC_BF16)
         is |= HALF;
-    return (rare[op] & is) != 0;
+    return (found & is) != 0;
 }
 
 static void add_first_inputs(fuzz_maker *m)

@@ -165,6 +165,9 @@ uint32_t fuzz_add(fuzz_maker *m, muc_op op, const uint32_t *inputs, uint32_t cou
 uint32_t fuzz_add_as(fuzz_maker *m, muc_op op, const uint32_t *inputs, uint32_t count,
                      uint32_t outputs, fuzz_range range, const muc_quantization *quantization);
 
+/* An operator of graph/elementwise.def, by the number of its inputs. */
+fuzz_writer fuzz_write_elementwise;
+
 /* writers of maker.def */
 #define FUZZ_ROW(op, writer, family) fuzz_writer fuzz_write_##writer;
 #include "maker.def"

@@ -255,7 +255,7 @@ void fuzz_write_residual(fuzz_maker *m, muc_op op, uint32_t x)
         fuzz_add(m, op, inputs, 2, 1, binary_range(op, m->ranges[x], m->ranges[inputs[1]]));
 }
 
-void fuzz_write_several(fuzz_maker *m, muc_op op, uint32_t x)
+static void write_several(fuzz_maker *m, muc_op op, uint32_t x)
 {
     uint32_t inputs[4] = { x }, count = 1, wanted = fuzz_between(m, 1, 4);
     double most = fuzz_most(m, x);
@@ -269,6 +269,13 @@ void fuzz_write_several(fuzz_maker *m, muc_op op, uint32_t x)
         most += fuzz_most(m, inputs[count++]);
     }
     fuzz_add(m, op, inputs, count, 1, (fuzz_range){ -most, most });
+}
+
+void fuzz_write_elementwise(fuzz_maker *m, muc_op op, uint32_t x)
+{
+    uint32_t most = muc_op_get(op)->most_inputs;
+
+    (most == 1 ? fuzz_write_unary : most == 2 ? fuzz_write_binary : write_several)(m, op, x);
 }
 
 /* x is the condition, or one of the two */
