@@ -4,7 +4,7 @@
 
 #include "maker.h"
 #include "formats/format.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 
 /* --quant: of a network int8; of a decoder int8, or the numbers of BlockDialect. */
 typedef enum fuzz_quant {

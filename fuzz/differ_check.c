@@ -15,7 +15,7 @@
 #include "run/network_int8.h"
 #include "run/network_run.h"
 #include "ref/ref.h"
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/compile/build_cnnchip.h"
 
 enum { MOST_INPUTS = 64, RUNS = 4, SECONDS = 10, TRIALS = 16, SAMPLES = 4 };
 

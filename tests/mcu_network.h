@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "base/text.h"
 #include "ref/ref.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 #include "targets/mcu/plan/plan_arena.h"
 
 #define MCU_WARNINGS "-Wall -Wextra -Wconversion -Wno-unused-function -Werror"

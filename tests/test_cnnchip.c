@@ -10,7 +10,7 @@
 #include "targets/target.h"
 #include "run/network_run.h"
 #include "passes/simplify/batch.h"
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/compile/build_cnnchip.h"
 
 static const uint32_t pes[] = { 0, 64, 9, 4 };
 

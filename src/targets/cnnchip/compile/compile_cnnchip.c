@@ -9,7 +9,7 @@
 #include "report/report_builder.h"
 #include "run/fingerprint.h"
 #include "targets/target.h"
-#include "targets/cnnchip/compile/cnnchip.h"
+#include "targets/cnnchip/compile/build_cnnchip.h"
 #include "targets/cnnchip/emit/chip_hex.h"
 
 /* ---- the machine ---- */

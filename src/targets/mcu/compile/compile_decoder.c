@@ -12,7 +12,7 @@
 #include "passes/weights/hybrid_decoder.h"
 #include "ref/ref.h"
 #include "report/report_builder.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 #include "targets/mcu/plan/plan_arena.h"
 #include "targets/target.h"
 

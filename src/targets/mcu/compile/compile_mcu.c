@@ -11,7 +11,7 @@
 #include "run/network_int8.h"
 #include "ref/ref.h"
 #include "report/report_builder.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 #include "targets/mcu/plan/plan_arena.h"
 #include "targets/target.h"
 
@@ -162,58 +162,61 @@ static muc_status choose(muc_context *ctx, const muc_compile_options *options,
     return MUC_OK;
 }
 
-static muc_status write(muc_context *ctx, const muc_mcu_build *build, const muc_graph *integers,
+static muc_status write(muc_context *ctx, muc_mcu_build *build, const muc_model *model,
                         const muc_int8_loss *losses, size_t loss_count, const char *path,
                         muc_report **out)
 {
+    muc_graph *graph = model->network.graph;
+
+    MUC_TRY(muc_mcu_find_golden(ctx, &build->program, graph));
     MUC_TRY(muc_mcu_write_folder(ctx, build, path, muc_code_check)); /* emit */
-    MUC_TRY(make_report(ctx, build, integers, path, out));
+    MUC_TRY(make_report(ctx, build, model->calibration_count ? graph : NULL, path, out));
     muc_int8_report_losses(*out, losses, loss_count);
     return muc_report_status(ctx, *out);
+}
+
+/* The steps of a network. */
+static muc_status compile(muc_context *ctx, const muc_model *model,
+                          const muc_compile_options *options, const muc_mcu_choices *choices,
+                          muc_arena *arena, muc_mcu_build **build, const char *out_path,
+                          muc_report **out)
+{
+    muc_graph *graph = model->network.graph;
+    muc_int8_loss *losses = NULL;
+    size_t loss_count = 0;
+    uint32_t fingerprint = 0;
+    const char *name;
+
+    MUC_TRY(muc_name_of_output(ctx, arena, model, options, &name));
+    if (model->calibration_count)
+        MUC_TRY(muc_int8_losses(ctx, model, arena, &losses, &loss_count));
+    MUC_TRY(check_as_reference(ctx, graph));
+    MUC_TRY(muc_prepare_mcu(ctx, graph)); /* passes */
+    if (out_path)
+        MUC_TRY(muc_graph_fingerprint(ctx, graph, &fingerprint));
+    MUC_TRY(
+        muc_mcu_compile_as(ctx, graph, name, options->machine, choices, build)); /* lower, plan */
+    MUC_TRY(add_unified(ctx, &model->unified, arena, *build)); /* several exports */
+    (*build)->program.options = model->options;
+    (*build)->program.fingerprint = fingerprint;
+    return out_path ? write(ctx, *build, model, losses, loss_count, out_path, out) : MUC_OK;
 }
 
 muc_status muc_compile_mcu(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const char *out_path,
                            muc_report **out)
 {
-    muc_graph *graph = model->network.graph;
     muc_mcu_build *build = NULL;
     muc_arena arena = { 0 };
-    muc_status status;
-    const char *name;
     muc_mcu_choices choices;
-    muc_int8_loss *losses = NULL;
-    size_t loss_count = 0;
-    uint32_t fingerprint = 0;
+    muc_status status;
 
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_compile_decoder(ctx, model, options, out_path, out);
     MUC_TRY(choose(ctx, options, &choices));
-    status = muc_name_of_output(ctx, &arena, model, options, &name);
-    if (status == MUC_OK && model->calibration_count)
-        status = muc_int8_losses(ctx, model, &arena, &losses, &loss_count);
-    if (status == MUC_OK)
-        status = check_as_reference(ctx, graph);
-    if (status == MUC_OK)
-        status = muc_prepare_mcu(ctx, graph); /* passes */
-    if (status == MUC_OK && out_path)
-        status = muc_graph_fingerprint(ctx, graph, &fingerprint);
-    if (status == MUC_OK)
-        status = muc_mcu_compile_as(ctx, graph, name, options->machine, &choices,
-                                    &build); /* lower, plan */
-    if (status == MUC_OK)
-        status = add_unified(ctx, &model->unified, &arena, build); /* several exports */
-    if (status == MUC_OK) {
-        build->program.options = model->options;
-        build->program.fingerprint = fingerprint;
-    }
-    if (status == MUC_OK && out_path)
-        status = muc_mcu_find_golden(ctx, &build->program, graph);
-    if (status == MUC_OK && out_path)
-        status = write(ctx, build, model->calibration_count ? graph : NULL, losses, loss_count,
-                       out_path, out);
+    status = compile(ctx, model, options, &choices, &arena, &build, out_path, out);
     if (status != MUC_OK)
-        muc_network_hint(ctx, graph);
+        muc_network_hint(ctx, model->network.graph);
     muc_mcu_build_free(build);
     muc_arena_free(&arena);
     return status;

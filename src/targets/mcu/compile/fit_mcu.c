@@ -1,5 +1,5 @@
 /* fit_mcu.c - what a model needs of a microcontroller, and about how long a run takes. */
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 
 #include "targets/mcu/compile/compile_decoder.h"
 #include "targets/mcu/plan/plan_arena.h"

@@ -1,6 +1,6 @@
 /* front_end_mcu.c - writes the folder of an audio front end. */
 #include "report/report_builder.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 #include "targets/mcu/emit/emit_front_end.h"
 #include "targets/mcu/emit/emit_template.h"
 #include "targets/mcu/program/runtime_files.h"

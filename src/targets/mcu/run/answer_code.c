@@ -8,7 +8,7 @@
 #include "report/answers.h"
 #include "report/figures.h"
 #include "report/report_builder.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 
 /* shares that are worth a sentence */
 static const double worth_saying = 0.1, nearly_full = 0.8;

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "report/report_builder.h"
-#include "targets/mcu/compile/mcu.h"
+#include "targets/mcu/compile/build_mcu.h"
 
 enum { CONVOLUTION, DEPTHWISE, LINEAR, KIND_COUNT };
 

@@ -1,6 +1,6 @@
-/* cnnchip.h - the back end for the CNN chip: a network in, memory images and a program out. */
-#ifndef MUC_CNNCHIP_H
-#define MUC_CNNCHIP_H
+/* build_cnnchip.h - the back end for the CNN chip: a network in, memory images and a program out. */
+#ifndef MUC_BUILD_CNNCHIP_H
+#define MUC_BUILD_CNNCHIP_H
 
 #include "base/output_folder.h"
 #include "targets/cnnchip/emit/chip_build.h"

@@ -1,6 +1,6 @@
-/* mcu.h - the back end for microcontrollers: any graph in, a folder of C out. */
-#ifndef MUC_MCU_H
-#define MUC_MCU_H
+/* build_mcu.h - the back end for microcontrollers: any graph in, a folder of C out. */
+#ifndef MUC_BUILD_MCU_H
+#define MUC_BUILD_MCU_H
 
 #include "base/output_folder.h"
 #include "targets/mcu/tiles/chains.h"

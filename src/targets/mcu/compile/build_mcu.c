@@ -1,5 +1,5 @@
-/* mcu.c - the back end's road: lower, plan, emit. */
-#include "targets/mcu/compile/mcu.h"
+/* build_mcu.c - the back end's road: lower, plan, emit. */
+#include "targets/mcu/compile/build_mcu.h"
 
 #include <ctype.h>
 #include <inttypes.h>

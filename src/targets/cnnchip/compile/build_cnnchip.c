@@ -1,5 +1,5 @@
-/* cnnchip.c - the back end's road: lower, plan, emit, verify; and the folder that it fills. */
-#include "targets/cnnchip/compile/cnnchip.h"
+/* build_cnnchip.c - the back end's road: lower, plan, emit, verify; and the folder that it fills. */
+#include "targets/cnnchip/compile/build_cnnchip.h"
 #include "targets/cnnchip/emit/chip_hex.h"
 
 #include <inttypes.h>
