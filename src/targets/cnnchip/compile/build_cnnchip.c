@@ -1,4 +1,4 @@
-/* build_cnnchip.c - the back end's road: lower, plan, emit, verify; and the folder that it fills. */
+/* build_cnnchip.c - lowers, plans and emits a network, verifies it, and writes the folder of it. */
 #include "targets/cnnchip/compile/build_cnnchip.h"
 #include "targets/cnnchip/emit/chip_hex.h"
 

@@ -1,4 +1,4 @@
-/* build_cnnchip.h - the back end for the CNN chip: a network in, memory images and a program out. */
+/* build_cnnchip.h - makes memory images and a program for the CNN chip of a network. */
 #ifndef MUC_BUILD_CNNCHIP_H
 #define MUC_BUILD_CNNCHIP_H
 

@@ -1,4 +1,4 @@
-/* build_mcu.c - the back end's road: lower, plan, emit. */
+/* build_mcu.c - lowers a graph, plans its memory, and writes the folder of C. */
 #include "targets/mcu/compile/build_mcu.h"
 
 #include <ctype.h>

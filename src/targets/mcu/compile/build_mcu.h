@@ -1,4 +1,4 @@
-/* build_mcu.h - the back end for microcontrollers: any graph in, a folder of C out. */
+/* build_mcu.h - makes a folder of C for a microcontroller of any graph. */
 #ifndef MUC_BUILD_MCU_H
 #define MUC_BUILD_MCU_H
 

@@ -1,4 +1,4 @@
-/* node.c - what importers of operators are made of: operands, attributes, nodes of the graph. */
+/* node_operands.c - what importers are made of: operands, attributes, nodes of the graph. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* rows.c - finds a node's row in the table of operators, and imports those that are recipes. */
+/* operator_rows.c - finds a node's row in the table of operators, and imports what is a recipe. */
 #include <inttypes.h>
 #include <string.h>
 

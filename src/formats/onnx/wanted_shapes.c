@@ -1,4 +1,4 @@
-/* shapes.c - computes the dimensions that the operands of Slice and Reshape ask for. */
+/* wanted_shapes.c - computes the dimensions that the operands of Slice and Reshape ask for. */
 #include <inttypes.h>
 
 #include "formats/onnx/onnx_import.h"

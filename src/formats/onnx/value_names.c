@@ -1,4 +1,4 @@
-/* names.c - looks up the values of a graph by name, and finds the order in which they can be
+/* value_names.c - looks up the values of a graph by name, and finds the order in which they can be
  * computed. */
 #include <string.h>
 

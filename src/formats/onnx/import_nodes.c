@@ -1,4 +1,4 @@
-/* frames.c - imports the nodes of a graph, of a model's function, or of a condition's branch. */
+/* import_nodes.c - imports the nodes of a graph, of a function of the model, or of a branch. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* numbers.c - keeps elements that are known while reading, and makes tensors of the graph of them.
- */
+/* known_numbers.c - keeps elements known while reading, and makes tensors of the graph of them. */
 #include <inttypes.h>
 #include <string.h>
 
