@@ -11,7 +11,7 @@
 #include "run/opened_model.h"
 #include "run/network_run.h"
 #include "targets/target.h"
-#include "passes/simplify/batch.h"
+#include "passes/simplify/canonical.h"
 #include "report/report_builder.h"
 
 /* largest difference from float32, of a layer's greatest element, that passes */
@@ -545,12 +545,11 @@ static muc_status take_arrays(muc_context *ctx, muc_chip *chip, const muc_model 
 static muc_status open_real(muc_context *ctx, const muc_model *network, muc_network *out)
 {
     muc_status status;
-    uint32_t images;
 
     MUC_TRY(muc_network_open(ctx, network->path, &network->how, out));
-    status = muc_take_one_image(ctx, out->graph, &images);
+    status = muc_prepare_cnnchip(ctx, out->graph);
     if (status == MUC_OK)
-        status = muc_prepare_mcu(ctx, out->graph);
+        status = muc_fuse(ctx, out->graph); /* norms, too, which int8 has in its weights */
     if (status != MUC_OK)
         muc_network_close(out);
     return status;
