@@ -57,7 +57,7 @@ bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out)
     double factor = (double)x * (1 << FRACTION) * 3;
     int power;
 
-    if (!is_power(y, &power) || power != -15)
+    if ((op != MUC_OP_SIGMOID && op != MUC_OP_TANH) || !is_power(y, &power) || power != -15)
         return false;
     *out = (muc_table_scale){ 0 };
     if (is_power(x, &power) && power + FRACTION >= 0 && power + FRACTION <= (op == MUC_OP_TANH)) {
@@ -83,8 +83,8 @@ bool muc_scale_of_i16(const muc_graph *graph, const muc_node *node, muc_table_sc
 {
     const muc_tensor *x = &graph->tensors[node->inputs[0]], *y = &graph->tensors[node->outputs[0]];
 
-    return (node->op == MUC_OP_SIGMOID || node->op == MUC_OP_TANH) && is_plain_i16(x) &&
-           is_plain_i16(y) && muc_scale_of_table(node->op, muc_scale_of(x), muc_scale_of(y), out);
+    return is_plain_i16(x) && is_plain_i16(y) &&
+           muc_scale_of_table(node->op, muc_scale_of(x), muc_scale_of(y), out);
 }
 
 /* false if it shifts by more than an int32 has */

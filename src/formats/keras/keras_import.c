@@ -326,7 +326,20 @@ static muc_status read_arrays(muc_keras_import *im, const row *r)
 
 muc_status muc_keras_import_recipe(muc_keras_import *im)
 {
-    return muc_keras_cook(im, "%s", find_row(im->layer->class_name)->recipe);
+    return muc_keras_cook(im, "%s", im->recipe);
+}
+
+/* the import that the row names */
+static muc_status import_by(muc_keras_import *im, const row *r)
+{
+    im->to = r->to;
+    im->recipe = r->recipe;
+    return r->import(im);
+}
+
+muc_status muc_keras_import_as(muc_keras_import *im, const char *class_name)
+{
+    return import_by(im, find_row(class_name));
 }
 
 /* the first layer of a Sequential: its input is added, which is then the call's */
@@ -341,7 +354,7 @@ static muc_status import_first(muc_keras_import *im, const row *r)
     /* its own place holds its input till then */
     call->inputs[0] = (muc_keras_source){ (uint32_t)(call - im->model->calls), 0 };
     call->input_count = 1;
-    status = r->import(im);
+    status = import_by(im, r);
     call->input_count = 0; /* for the model's next call */
     return status;
 }
@@ -402,7 +415,6 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
     r = find_row(im->layer->class_name);
     im->results[index].count = 1;
     MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, 1, &im->results[index].ids));
-    im->to = r->to;
     im->spatial = r->spatial;
     MUC_TRY(read_arrays(im, r));
     if (im->call->input_count == 0 && r->least_inputs == 1)
@@ -411,7 +423,7 @@ static muc_status import_call(muc_keras_import *im, uint32_t index)
         return muc_keras_refuse(im, MUC_MALFORMED,
                                 "%" PRIu32 " inputs, expected %" PRIu32 " to %" PRIu32,
                                 im->call->input_count, r->least_inputs, r->most_inputs);
-    return r->import(im);
+    return import_by(im, r);
 }
 
 /* Lists what each call of the model makes; an inner model's nodes are listed, and read, once. */

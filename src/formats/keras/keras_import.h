@@ -27,8 +27,9 @@ typedef struct muc_keras_import {
     uint32_t *calls_left;  /* of all models together */
     const muc_keras_call *call;
     const muc_keras_layer *layer;
-    uint32_t spatial; /* of the row */
+    uint32_t spatial; /* of the row, as the two below */
     muc_op to;
+    const char *recipe; /* or NULL */
     muc_hdf5_array arrays[MUC_KERAS_MAX_ARRAYS];
     uint32_t array_count;
 } muc_keras_import;
@@ -97,6 +98,8 @@ muc_file_node muc_keras_node(muc_keras_import *im);
 #define muc_keras_cook(im, ...) muc_import_format(muc_keras_node(im), __VA_ARGS__)
 /* The call's output is the named activation of x. */
 muc_status muc_keras_activate(muc_keras_import *im, const char *name, uint32_t x);
+/* The call as a layer of another class imports it, which has the same configuration. */
+muc_status muc_keras_import_as(muc_keras_import *im, const char *class_name);
 /* The call's output is x itself. */
 void muc_keras_same(muc_keras_import *im, uint32_t x);
 

@@ -170,30 +170,33 @@ static muc_status import_chain(muc_keras_import *im)
     return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
+/* a word and the class of layers that does the same */
+typedef struct heir {
+    const char *name, *class_name;
+} heir;
+
+static const char *find_heir(const heir *heirs, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(heirs[i].name, name) == 0)
+            return heirs[i].class_name;
+    return NULL;
+}
+
 /* Keras 1's layer of several inputs */
 muc_status muc_keras_import_merge(muc_keras_import *im)
 {
-    static const struct {
-        const char *mode;
-        muc_op op;
-        const char *recipe; /* NULL: one after the other */
-    } modes[] = {
-        { "sum", MUC_OP_ADD, NULL },
-        { "mul", MUC_OP_MUL, NULL },
-        { "ave", MUC_OP_MEAN, "" },
-        { "max", MUC_OP_MAX, "" },
-        { "concat", MUC_OP_CONCAT, ". * axis=@axis,concat_axis:-1" },
-    };
-    const char *mode;
+    static const heir modes[] = { { "sum", "Add" },
+                                  { "mul", "Multiply" },
+                                  { "ave", "Average" },
+                                  { "max", "Maximum" },
+                                  { "concat", "Concatenate" } };
+    const char *mode, *found;
 
     MUC_TRY(muc_keras_word(im, "mode", "sum", &mode));
-    for (size_t i = 0; i < MUC_COUNT(modes); i++) {
-        if (strcmp(modes[i].mode, mode) != 0)
-            continue;
-        im->to = modes[i].op;
-        return modes[i].recipe ? muc_keras_cook(im, "%s", modes[i].recipe) : import_chain(im);
-    }
-    return muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
+    found = find_heir(modes, MUC_COUNT(modes), mode);
+    return found ? muc_keras_import_as(im, found)
+                 : muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
 }
 
 /* a number among a call's arguments, and whether it comes first: of Keras 2 the keyword y */
@@ -235,26 +238,21 @@ muc_status muc_keras_import_arithmetic(muc_keras_import *im)
 /* functions of TensorFlow that a model of Keras 2 calls as if they were layers */
 muc_status muc_keras_import_function(muc_keras_import *im)
 {
-    static const struct {
-        const char *name;
-        muc_op op;
-    } functions[] = {
-        { "__operators__.add", MUC_OP_ADD }, { "math.add", MUC_OP_ADD },
-        { "math.subtract", MUC_OP_SUB },     { "math.multiply", MUC_OP_MUL },
-        { "math.truediv", MUC_OP_DIV },      { "math.divide", MUC_OP_DIV },
-        { "nn.relu", MUC_OP_RELU },          { "nn.sigmoid", MUC_OP_SIGMOID },
+    static const heir functions[] = {
+        { "__operators__.add", "Add" },   { "math.add", "Add" },
+        { "math.subtract", "Subtract" },  { "math.multiply", "Multiply" },
+        { "math.truediv", "TrueDivide" }, { "math.divide", "TrueDivide" },
     };
-    const char *name;
+    static const heir activations[] = { { "nn.relu", "relu" },
+                                        { "nn.relu6", "relu6" },
+                                        { "nn.sigmoid", "sigmoid" } };
+    const char *name, *found;
 
     MUC_TRY(muc_keras_word(im, "function", "", &name));
-    for (size_t i = 0; i < MUC_COUNT(functions); i++) {
-        if (strcmp(functions[i].name, name) != 0)
-            continue;
-        im->to = functions[i].op;
-        return im->to == MUC_OP_RELU || im->to == MUC_OP_SIGMOID ? muc_keras_cook(im, ". *")
-                                                                 : muc_keras_import_arithmetic(im);
-    }
-    if (strcmp(name, "nn.relu6") == 0)
-        return muc_keras_activate(im, "relu6", muc_keras_input(im, 0));
-    return muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s'", name);
+    found = find_heir(functions, MUC_COUNT(functions), name);
+    if (found)
+        return muc_keras_import_as(im, found);
+    found = find_heir(activations, MUC_COUNT(activations), name);
+    return found ? muc_keras_activate(im, found, muc_keras_input(im, 0))
+                 : muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s'", name);
 }

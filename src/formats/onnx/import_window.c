@@ -250,10 +250,16 @@ muc_status onnx_import_conv_gradient(onnx_call *call)
 
 /* ---- pools ---- */
 
+static bool takes(const onnx_call *call, muc_attribute_key key)
+{
+    bool required;
+
+    return muc_op_takes(call->row->op, key, &required);
+}
+
 muc_status onnx_import_pool(onnx_call *call)
 {
     muc_attributes a = { .count = 0 };
-    muc_op op = call->row->op;
     muc_padding padding;
     muc_window w;
     uint32_t x;
@@ -267,7 +273,8 @@ muc_status onnx_import_pool(onnx_call *call)
     muc_attributes_set_integers(&a, MUC_KEY_KERNEL, w.kernel, w.spatial);
     muc_window_set(&w, &a, true, true);
     return onnx_cook_given(call, &a, ". 0 given ceil_mode=@ceil_mode:0 %s",
-                           op == MUC_OP_MAX_POOL       ? "column_major=@storage_order:0"
-                           : op == MUC_OP_AVERAGE_POOL ? "count_include_pad=@count_include_pad:0"
-                                                       : "p=@p:2");
+                           takes(call, MUC_KEY_COLUMN_MAJOR) ? "column_major=@storage_order:0"
+                           : takes(call, MUC_KEY_COUNT_INCLUDE_PAD)
+                               ? "count_include_pad=@count_include_pad:0"
+                               : "p=@p:2");
 }

@@ -395,10 +395,10 @@ static bool has_table(const muc_tflite_import *im, muc_op op)
     const muc_tflite_tensor *x = muc_tflite_in(im, 0), *y = muc_tflite_out(im, 0);
     muc_table_scale scale;
 
-    return (op == MUC_OP_SIGMOID || op == MUC_OP_TANH) && x->dtype == MUC_I16 &&
-           y->dtype == MUC_I16 && x->quantization.count == 1 && y->quantization.count == 1 &&
-           x->quantization.zero_points[0] == 0 && y->quantization.zero_points[0] == 0 &&
-           x->quantization.scales[0] > 0 && y->quantization.scales[0] > 0 &&
+    return x->dtype == MUC_I16 && y->dtype == MUC_I16 && x->quantization.count == 1 &&
+           y->quantization.count == 1 && x->quantization.zero_points[0] == 0 &&
+           y->quantization.zero_points[0] == 0 && x->quantization.scales[0] > 0 &&
+           y->quantization.scales[0] > 0 &&
            muc_scale_of_table(op, x->quantization.scales[0], y->quantization.scales[0], &scale);
 }
 
