@@ -61,7 +61,8 @@ enum {
     /* outputs' elements are inputs' elements that place and order alone choose: the same of other
      * integers for the same numbers */
     MUC_OP_SELECTS = 131072,
-    MUC_OP_BOUNDS = 262144, /* muc_op_bounds */
+    MUC_OP_BOUNDS = 262144,  /* muc_op_bounds */
+    MUC_OP_CHOOSES = 524288, /* input 0 chooses among the elements of the inputs behind it */
 };
 
 /* What an element of an operator's output sums products of. */

@@ -443,7 +443,7 @@ muc_status muc_shape_instance_norm(const muc_rule *r)
     uint32_t channels;
 
     MUC_TRY(channel_vectors(r, 2));
-    if (r->node->op != MUC_OP_GROUP_NORM)
+    if (!muc_node_attribute(r->node, MUC_KEY_GROUPS))
         return MUC_OK;
     if (!muc_rule_const(r, r->outputs[0].dims[muc_rule_channels(r, r->outputs[0].rank)],
                         &channels) ||

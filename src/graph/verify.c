@@ -197,8 +197,7 @@ muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
                                        muc_status status)
 {
     const muc_op_info *info = muc_op_get(node->op);
-    /* behind the condition, or the indices */
-    uint32_t data = node->op == MUC_OP_WHERE || node->op == MUC_OP_ONE_HOT ? 1 : 0;
+    uint32_t data = info->flags & MUC_OP_CHOOSES ? 1 : 0;
     bool from = node->input_count > data && graph->tensors[node->inputs[data]].quantization != NULL;
     bool is_quantized = outputs[0].quantization != NULL;
 

@@ -54,12 +54,15 @@ static bool is_real_constant(const onnx_value *value)
                : value->numbers && value->numbers->dtype == MUC_F32;
 }
 
-static muc_status cast_to_real(onnx_call *call, uint32_t *tensor)
+muc_status onnx_cast(onnx_call *call, uint32_t tensor, muc_dtype dtype, uint32_t *out)
 {
     muc_attributes attributes = { .count = 0 };
 
-    muc_attributes_set(&attributes, MUC_KEY_TO, MUC_F32);
-    return onnx_step(call, MUC_OP_CAST, tensor, 1, &attributes, tensor);
+    *out = tensor;
+    if (onnx_tensor(call, tensor)->dtype == dtype)
+        return MUC_OK;
+    muc_attributes_set(&attributes, MUC_KEY_TO, dtype);
+    return onnx_step(call, MUC_OP_CAST, &tensor, 1, &attributes, out);
 }
 
 muc_status onnx_input(onnx_call *call, uint32_t i, uint32_t *tensor)
@@ -70,7 +73,8 @@ muc_status onnx_input(onnx_call *call, uint32_t i, uint32_t *tensor)
     if (call->integers && is_real_constant(value))
         return onnx_integer_constant(call, i, tensor);
     MUC_TRY(onnx_materialise(call->im, value, tensor));
-    return needs_cast(call, value->name, *tensor) ? cast_to_real(call, tensor) : MUC_OK;
+    return needs_cast(call, value->name, *tensor) ? onnx_cast(call, *tensor, MUC_F32, tensor)
+                                                  : MUC_OK;
 }
 
 muc_status onnx_input_or_none(onnx_call *call, uint32_t i, uint32_t *tensor)

@@ -187,6 +187,8 @@ muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_
                      const muc_attributes *attributes, uint32_t *out);
 /* The same of two tensors, without attributes; out may be a or b. */
 muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out);
+/* The tensor as a type; itself where it is of that type. */
+muc_status onnx_cast(onnx_call *call, uint32_t tensor, muc_dtype dtype, uint32_t *out);
 /* The node's output i is this tensor. */
 muc_status onnx_bind(onnx_call *call, uint32_t i, uint32_t tensor);
 /* The node's output i is these numbers. */

@@ -116,17 +116,6 @@ muc_status onnx_integer_constant(onnx_call *call, uint32_t i, uint32_t *out)
     return add_words(call, &w, smallest_type_of(&w), out);
 }
 
-static muc_status cast(onnx_call *call, uint32_t tensor, muc_dtype dtype, uint32_t *out)
-{
-    muc_attributes attributes = { .count = 0 };
-
-    *out = tensor;
-    if (onnx_tensor(call, tensor)->dtype == dtype)
-        return MUC_OK;
-    muc_attributes_set(&attributes, MUC_KEY_TO, dtype);
-    return onnx_step(call, MUC_OP_CAST, &tensor, 1, &attributes, out);
-}
-
 muc_status onnx_word_operand(onnx_call *call, uint32_t i, uint32_t *out)
 {
     uint32_t tensor;
@@ -137,7 +126,7 @@ muc_status onnx_word_operand(onnx_call *call, uint32_t i, uint32_t *out)
     if (constant)
         return add_words(call, &w, MUC_I32, out);
     MUC_TRY(onnx_input(call, i, &tensor));
-    return cast(call, tensor, MUC_I32, out);
+    return onnx_cast(call, tensor, MUC_I32, out);
 }
 
 /* ---- attributes ---- */

@@ -403,10 +403,10 @@ muc_status muc_cnnchip_lower_affine(muc_cnnchip_lowering *l, const muc_node *nod
         k = node->inputs[0];
     }
     if (!muc_cnnchip_holds(l, x) || !muc_cnnchip_holds(l, node->outputs[0]) ||
-        !layout_of(l, x, &last, &c) || (node->op != MUC_OP_NEG && !is_real_constant(l, k)) ||
+        !layout_of(l, x, &last, &c) || (k != MUC_NO_ID && !is_real_constant(l, k)) ||
         muc_cnnchip_elements(l, x) != muc_cnnchip_elements(l, node->outputs[0]))
         return MUC_OK;
-    if (node->op == MUC_OP_NEG) {
+    if (k == MUC_NO_ID) { /* x alone: -x */
         MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->arena, c, &factor));
         for (uint32_t i = 0; i < c; i++)
             factor[i] = -1;
