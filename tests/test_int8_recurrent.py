@@ -144,34 +144,41 @@ def sums(x, w, b, factor):
     return narrow(scaled(x @ w.astype(np.int64).T + b, factor))
 
 
+def quotient(values):
+    """Over 2^15, halves up."""
+    return values + 2 ** 14 >> 15
+
+
 class Layer:
     """A layer of integers whose tensors have such scales and zero points."""
 
-    def __init__(self, kind, gates, steps=7, batch=3, columns=5, hidden=9, directions=1, relu=False, peeps=False):
-        self.kind, self.gates, self.relu, self.peeps = kind, gates, relu, peeps
+    def __init__(self, kind, gates, steps=7, batch=3, columns=5, hidden=9, directions=1, relu=False, peeps=False, before_reset=False):
+        self.kind, self.gates, self.relu, self.peeps, self.before_reset = kind, gates, relu, peeps, before_reset
         self.dims = steps, batch, columns, hidden, directions
         self.x_scale, self.h_scale, self.x_zero, self.h_zero = (np.float32(0.02), np.float32(0.03 if relu else 1 / 120), -5, 7)
-        self.w_scale, self.r_scale, self.p_scale, self.c_scale = map(np.float32, (0.006, 0.005, 1 / 20000, 2.0 ** -11))
+        self.w_scale, self.r_scale, self.p_scale, self.c_scale = map(np.float32, (0.006, 0.005, 1 / 20000, 2.0 ** (-15 if kind == "gru" else -11)))
         rows = directions, gates * hidden
         self.x = RNG.integers(-128, 128, (steps, batch, columns)).astype(np.int8)
         self.w, self.r = (RNG.integers(-127, 128, (*rows, n)).astype(np.int8) for n in (columns, hidden))
         self.b = RNG.integers(-3000, 3000, (directions, 2 * gates * hidden)).astype(np.int32)
         self.h = RNG.integers(-60, 60, (directions, batch, hidden)).astype(np.int8)
         self.c = RNG.integers(-3000, 3000, (directions, batch, hidden)).astype(np.int16)
+        if kind == "gru":
+            self.c = RNG.integers(-32768, 32768, self.c.shape).astype(np.int16)
         self.p = RNG.integers(-32000, 32001, (directions, 3 * hidden)).astype(np.int16)
 
     def text(self, attributes):
         steps, batch, columns, hidden, directions = self.dims
-        rows, h = self.gates * hidden, f"scale {self.h_scale:.9g} zero {self.h_zero}"
+        h = f"scale {self.h_scale:.9g} zero {self.h_zero}"
+        c = f"scale {self.c_scale:.9g} zero 0"
         state = [directions, batch, hidden]
 
         def line(name, kind, values, scale=""):
             return f"tensor {name} = const {kind} {list(values.shape)} {scale} values {', '.join(map(str, values.ravel()))}\n"
-        names = "".join(f", {n} {kind} {state} {scale}" for n, kind, scale in
-                        (("z", "i8", h), ("k", "i16", f"scale {self.c_scale:.9g} zero 0"))[:2 if self.kind == "lstm" else 1])
-        return (f"tensor x = input i8 [{steps}, {batch}, {columns}] scale {self.x_scale:.9g} zero {self.x_zero}\n"
-                f"tensor h = input i8 {state} {h}\n" +
-                (f"tensor c = input i16 {state} scale {self.c_scale:.9g} zero 0\n" if self.kind == "lstm" else "") +
+        states = {"lstm": (("h", "z", "i8", h), ("c", "k", "i16", c)), "gru": (("h", "z", "i16", c),), "rnn": (("h", "z", "i8", h),)}
+        names = "".join(f", {n} {kind} {state} {scale}" for _, n, kind, scale in states[self.kind])
+        return (f"tensor x = input i8 [{steps}, {batch}, {columns}] scale {self.x_scale:.9g} zero {self.x_zero}\n" +
+                "".join(f"tensor {n} = input {kind} {state} {scale}\n" for n, _, kind, scale in states[self.kind]) +
                 line("w", "i8", self.w, f"scale {self.w_scale:.9g} zero 0") +
                 line("r", "i8", self.r, f"scale {self.r_scale:.9g} zero 0") + line("b", "i32", self.b) +
                 (line("p", "i16", self.p, f"scale {self.p_scale:.9g} zero 0") if self.peeps else "") +
@@ -179,13 +186,17 @@ class Layer:
                 f"{', c' if self.kind == 'lstm' else ''}{', p' if self.peeps else ''} {attributes}\n" +
                 "".join(f"output {n}\n" for n in ("y", "z", "k")[:3 if self.kind == "lstm" else 2]))
 
-    def gate_sums(self, d, x, h):
+    def parts(self, d, x, h):
+        """What x and h add to the gates."""
         rows = len(self.w[d])
         unit = float(self.h_scale) / 128 if self.relu else 2.0 ** -12
         wb, rb = self.b[d][:rows], self.b[d][rows:]
         of_x = sums(x.astype(np.int64) - self.x_zero, self.w[d], wb, multiplier(float(self.x_scale * self.w_scale) / unit))
         of_h = sums(h.astype(np.int64) - self.h_zero, self.r[d], rb, multiplier(float(self.h_scale * self.r_scale) / unit))
-        return np.split(narrow(of_x + of_h), self.gates, axis=-1)
+        return [np.split(part, self.gates, axis=-1) for part in (of_x, of_h)]
+
+    def gate_sums(self, d, x, h):
+        return [narrow(of_x + of_h) for of_x, of_h in zip(*self.parts(d, x, h))]
 
     def byte(self, values, unit):
         return clamp(scaled(values, multiplier(unit / float(self.h_scale))) + self.h_zero, *BYTE)
@@ -195,6 +206,15 @@ class Layer:
         if self.relu:
             return self.byte(np.maximum(gate, 0), float(self.h_scale) / 128), c
         return self.byte(tanh(gate, 0), 2.0 ** -15), c
+
+    def gru(self, d, x, _, c):
+        h = self.byte(c, 2.0 ** -15)
+        (x_z, x_r, x_n), (h_z, h_r, h_n) = self.parts(d, x, h)
+        z, r = logistic(narrow(x_z + h_z)), logistic(narrow(x_r + h_r))
+        left = quotient(r * h_n) if self.before_reset else self.parts(d, x, self.byte(quotient(r * c), 2.0 ** -15))[1][2]
+        new = tanh(narrow(x_n + left), 0)
+        c = new + quotient(z * (c - new))
+        return self.byte(c, 2.0 ** -15), c
 
     def lstm(self, d, x, h, c):
         i, o, f, g = self.gate_sums(d, x, h)
@@ -217,12 +237,14 @@ class Layer:
                 state = getattr(self, self.kind)(d, self.x[t], *state)
                 y[t, d] = state[0]
             ends[:, d] = state
-        return [y.astype(np.int8), ends[0].astype(np.int8), ends[1].astype(np.int16)][:3 if self.kind == "lstm" else 2]
+        h, c = ends[0].astype(np.int8), ends[1].astype(np.int16)
+        return [y.astype(np.int8), *{"lstm": (h, c), "gru": (c,), "rnn": (h,)}[self.kind]]
 
     def check(self, attributes="", boards=BOARDS):
         expected = self.expected("reverse" in attributes)
         assert len(np.unique(expected[0])) > 50, "results alike would prove nothing"
-        return check_integers(self.text(attributes), [self.x, self.h, self.c][:3 if self.kind == "lstm" else 2], expected, boards)
+        states = {"lstm": (self.h, self.c), "gru": (self.c,), "rnn": (self.h,)}[self.kind]
+        return check_integers(self.text(attributes), [self.x, *states], expected, boards)
 
 
 def test_an_rnn_of_integers_is_what_is_written_of_it():
@@ -235,6 +257,11 @@ def test_an_lstm_of_integers_with_peepholes_is_what_is_written_of_it():
     assert "mur_lstm_peephole_s8_run(" in Layer("lstm", 4, peeps=True).check()
     Layer("lstm", 4, directions=2, peeps=True).check("direction=bidirectional", ())
     Layer("lstm", 4).check("", ())
+
+
+def test_a_gru_of_integers_is_what_is_written_of_it():
+    assert "mur_gru_s8_run(" in Layer("gru", 3).check()
+    Layer("gru", 3, directions=2, before_reset=True).check("direction=bidirectional linear_before_reset=1", ())
 
 
 if __name__ == "__main__":

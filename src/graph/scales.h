@@ -113,12 +113,9 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
                     int32_t *gains, int32_t *biases, muc_norm_scales *scales);
 
 /* Sigmoid(i / 24) in Q0.16, less a sixteenth of its curvature, so that lines between them err to
- * both sides; the last is 1: TFLite's table of both functions of 16 bits. */
+ * both sides; the last is 1: TFLite's table of both functions of 16 bits (mur_sigmoid.h). */
 void muc_scale_sigmoid_table(uint16_t table[256]);
-/* Both of x in units of 1 / 12288, in Q0.15. */
-int32_t muc_scale_sigmoid(const uint16_t table[256], int32_t x);
-int32_t muc_scale_tanh(const uint16_t table[256], int32_t x);
-/* What the integers of a scale are in such units: (x mul + round) >> shift. */
+/* What the integers of a scale are in the table's units, 1 / 12288: (x mul + round) >> shift. */
 typedef struct muc_table_scale {
     int32_t mul, shift, round;
 } muc_table_scale;
@@ -127,29 +124,6 @@ typedef struct muc_table_scale {
 bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out);
 /* The same of a node, false for other operators and types. */
 bool muc_scale_of_i16(const muc_graph *graph, const muc_node *node, muc_table_scale *out);
-
-/* Svdf: products of x to the state's integers, those of the state to the output's. */
-typedef struct muc_svdf_scales {
-    muc_multiplier feature, time;
-} muc_svdf_scales;
-/* False if weights have zero points or several scales, or a factor is 2^30 or more. */
-bool muc_scale_svdf(const muc_graph *graph, const muc_node *node, muc_svdf_scales *out);
-
-/* Lstm, as TensorFlow Lite for Microcontrollers computes it, gru and rnn: gates are the sum of two
- * integers in Q3.12, of x and of h, which has y's scale (and of an rnn with relu in units of 2^-7
- * of that); their functions are in Q0.15, as a gru's state is (mur_recurrent.h). */
-typedef struct muc_recurrent_scales {
-    muc_multiplier in[4], again[4];       /* of a gate: sums of x, and of h */
-    muc_multiplier forget, input, output; /* f c and i g to c; o tanh(c), a gru's state, an rnn's
-                                             function to h */
-    muc_multiplier peephole;              /* p c to a gate */
-    int32_t cell_shift;                   /* c's scale is 2^(cell_shift - 12) */
-    int32_t clip;                         /* of c; INT32_MAX: none */
-} muc_recurrent_scales;
-/* False if c's scale is not a power of two, or out of range, or a gru's state not in Q0.15, or
- * peepholes have several scales or a zero point, or weights have zero points or several scales in a
- * gate, or a factor is 2^30 or more. */
-bool muc_scale_recurrent(const muc_graph *graph, const muc_node *node, muc_recurrent_scales *out);
 
 /* The outputs for all 256 values of an int8 or uint8 input of an operator that ops.def gives
  * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED

@@ -1,6 +1,7 @@
 /* quantized.c - operators on integers element by element: TFLite's, and QuantLib's of two inputs.
  */
 #include "mur_quantlib.h"
+#include "mur_sigmoid.h"
 #include "ref/integer/quantized.h"
 
 static bool is_narrow(muc_dtype dtype)
@@ -345,7 +346,7 @@ static void table_of_i16(const muc_ref_call *call)
         int32_t wide = (muc_q_get(call->inputs[0], i) * scale.mul + scale.round) >> scale.shift;
 
         muc_q_put(call->output, i,
-                  op == MUC_OP_TANH ? muc_scale_tanh(table, wide) : muc_scale_sigmoid(table, wide));
+                  op == MUC_OP_TANH ? mur_tanh_q15(table, wide) : mur_sigmoid_q15(table, wide));
     }
 }
 

@@ -1,42 +1,91 @@
-/* recurrent_quantized.c - layers of integers that carry a state, as TensorFlow Lite for
- * Microcontrollers computes them. */
-#include <string.h>
+/* recurrent_quantized.c - layers of integers that carry a state, by the runtime's plain kernels,
+ * which tests hold against NumPy. */
+#include "ref/integer/recurrent_quantized.h"
 
+#include <math.h>
+
+#include "mur_dot.h"
 #include "ref/integer/quantized.h"
+#define dot mur_dot_s8
+#include "mur_recurrent_int.h"
 
-/* n products from a[i] and b[j] on, without their zero points; sums wrap */
-static int32_t dot(const muc_ref_value *a, size_t i, int32_t zero_a, const muc_ref_value *b,
-                   size_t j, int32_t zero_b, size_t n)
+/* gates are in Q3.12, what is open of them in Q0.15; before relu, in parts of h's levels */
+enum { FRACTION = 12, RELU_UNITS = 128, PEEPHOLES = 7 };
+static const double Q15 = 1.0 / 32768;
+
+static const muc_tensor *input_of(const muc_graph *graph, const muc_node *node, uint32_t i)
 {
-    uint32_t sum = 0;
+    uint32_t id = muc_node_input(node, i);
 
-    for (size_t k = 0; k < n; k++)
-        sum += (uint32_t)(muc_q_get(a, i + k) - zero_a) * (uint32_t)(muc_q_get(b, j + k) - zero_b);
-    return (int32_t)sum;
+    return id == MUC_NO_ID ? NULL : &graph->tensors[id];
 }
 
-static int32_t to_i16(int64_t x)
+static uint32_t size_of(const muc_graph *graph, const muc_tensor *tensor, uint32_t i)
 {
-    return muc_q_clamp(x, 0, INT16_MIN, INT16_MAX);
+    return muc_expr_get(graph->pool, tensor->dims[i])->immediate;
 }
 
-static int32_t bias_at(const muc_ref_value *bias, size_t i)
+/* false if it shifts by more than an int32 has */
+static bool take_factor(double factor, int32_t *mul, int32_t *shift)
 {
-    return bias ? ((const int32_t *)bias->read)[i] : 0;
+    muc_multiplier m;
+
+    if (!(factor < 1 << 30))
+        return false;
+    m = muc_multiplier_of(factor);
+    *mul = m.mantissa;
+    *shift = m.shift;
+    return true;
 }
 
-static int32_t add(int32_t a, int32_t b)
+void muc_recurrent_offsets(const int8_t *weights, size_t count, size_t columns, int32_t zero,
+                           const uint8_t *bias, size_t rows, uint32_t input, int32_t *offsets)
 {
-    return (int32_t)((uint32_t)a + (uint32_t)b);
+    for (size_t row = 0; row < count; row++) {
+        size_t at = row + (row / rows + input - 1) * rows;
+        uint32_t sum = bias ? muc_load_u32(bias + 4 * at) : 0;
+
+        for (size_t i = 0; i < columns; i++)
+            sum -= (uint32_t)weights[row * columns + i] * (uint32_t)zero;
+        offsets[row] = (int32_t)sum;
+    }
 }
 
 /* ---- svdf ---- */
 
+bool muc_svdf_layer(const muc_graph *graph, const muc_node *node, const size_t *x_dims,
+                    mur_svdf *layer)
+{
+    const muc_tensor *x = input_of(graph, node, 0), *feature = input_of(graph, node, 1);
+    const muc_tensor *time = input_of(graph, node, 2), *state = input_of(graph, node, 3);
+    const muc_tensor *y = &graph->tensors[node->outputs[0]];
+    uint32_t rank = (uint32_t)muc_node_integer(node, MUC_KEY_RANK);
+
+    *layer = (mur_svdf){ .batch = x_dims ? (uint32_t)x_dims[0] : 0,
+                         .inputs = size_of(graph, feature, 1),
+                         .units = size_of(graph, time, 0) / rank,
+                         .rank = rank,
+                         .memory = size_of(graph, time, 1) };
+    if (!x->quantization)
+        return true;
+    for (uint32_t i = 0; i < 4; i++)
+        if (input_of(graph, node, i)->quantization->count != 1)
+            return false;
+    layer->state_zero = muc_zero_of(state);
+    layer->zero = muc_zero_of(y);
+    return !muc_zero_of(feature) && !muc_zero_of(time) &&
+           !(state->dtype == MUC_I16 && layer->state_zero) &&
+           take_factor((double)(muc_scale_of(x) * muc_scale_of(feature) / muc_scale_of(state)),
+                       &layer->value_mul, &layer->value_shift) &&
+           take_factor((double)(muc_scale_of(state) * muc_scale_of(time) / muc_scale_of(y)),
+                       &layer->unit_mul, &layer->unit_shift);
+}
+
 muc_status muc_check_q_svdf(const muc_ref_call *call)
 {
-    muc_svdf_scales scales;
+    mur_svdf layer;
 
-    if (!muc_scale_svdf(call->graph, call->node, &scales))
+    if (!muc_svdf_layer(call->graph, call->node, NULL, &layer))
         return muc_ref_fail(call, "weights with zero points or several scales, or scales too far "
                                   "apart");
     return MUC_OK;
@@ -44,267 +93,195 @@ muc_status muc_check_q_svdf(const muc_ref_call *call)
 
 muc_status muc_kernel_q_svdf(const muc_ref_call *call)
 {
-    const muc_ref_value *x = call->inputs[0], *feature = call->inputs[1], *time = call->inputs[2];
-    const muc_ref_value *bias = muc_ref_input_of(call, 4);
-    muc_ref_value state = *call->inputs[3];
-    const int32_t zero_x = muc_zero_of(call->input_tensors[0]);
-    const int32_t zero = muc_zero_of(call->input_tensors[3]);
-    size_t filters = feature->rows, memory = time->columns, units = call->output->columns;
-    size_t rank = filters / units, width = muc_ref_width(&state);
-    muc_svdf_scales scales;
+    const muc_ref_value *const *in = call->inputs, *bias = muc_ref_input_of(call, 4);
+    const int32_t *biases = bias ? bias->read : NULL;
+    size_t filters = in[1]->rows, columns = in[1]->columns;
+    mur_svdf layer;
+    void *room;
 
-    state.read = state.data;
-    (void)muc_scale_svdf(call->graph, call->node, &scales);
-    for (size_t n = 0; n < x->rows; n++)
-        for (size_t u = 0; u < units; u++) {
-            int32_t sum = bias_at(bias, u);
-
-            for (size_t f = u * rank; f < (u + 1) * rank; f++) {
-                size_t row = (n * filters + f) * memory;
-                uint8_t *at = (uint8_t *)state.data + row * width;
-                int32_t value =
-                    dot(x, n * x->columns, zero_x, feature, f * x->columns, 0, x->columns);
-
-                memmove(at, at + width, (memory - 1) * width);
-                value = muc_multiply(value, scales.feature);
-                muc_q_put(&state, row + memory - 1,
-                          muc_q_clamp(value, zero, state.dtype == MUC_I8 ? INT8_MIN : INT16_MIN,
-                                      state.dtype == MUC_I8 ? INT8_MAX : INT16_MAX));
-                sum = add(sum, dot(&state, row, zero, time, f * memory, 0, memory));
-            }
-            muc_q_put(call->output, n * units + u,
-                      muc_q_clamp(muc_multiply(sum, scales.time), muc_zero_of(muc_q_out(call)),
-                                  INT8_MIN, INT8_MAX));
-        }
+    (void)muc_svdf_layer(call->graph, call->node, in[0]->dims, &layer);
+    MUC_TRY(muc_ref_reserve(call, filters * sizeof(int32_t), &room));
+    muc_recurrent_offsets(in[1]->read, filters, columns, muc_zero_of(call->input_tensors[0]), NULL,
+                          filters, 1, room);
+    layer.offsets = room;
+    if (in[3]->dtype == MUC_I8)
+        mur_svdf_s8_run(&layer, in[0]->read, in[1]->read, in[2]->read, biases, in[3]->data,
+                        call->output->data);
+    else
+        mur_svdf_s16_run(&layer, in[0]->read, in[1]->read, in[2]->read, biases, in[3]->data,
+                         call->output->data);
     return MUC_OK;
 }
 
 /* ---- lstm, gru and rnn ---- */
 
-enum { IN, OUT, FORGET, CELL, LSTM_GATES };
-enum { UPDATE, RESET, NEW };
-
-/* One direction of one sequence at work. */
-typedef struct cell {
-    const muc_ref_call *call;
-    muc_recurrent_scales scales;
-    uint16_t table[256];
-    size_t hidden, inputs, gate_count, direction;
-    int32_t *gates[LSTM_GATES]; /* [hidden] each */
-    int32_t *h, *c, *left;      /* [hidden]: bytes, the state of 16 bits, a gru's reset bytes */
-    int32_t zero_x, zero_h;
-} cell;
-
-static size_t row_of(const cell *s, size_t gate, size_t j)
+bool muc_recurrent_has_relu(const muc_node *node)
 {
-    return (s->direction * s->gate_count + gate) * s->hidden + j;
+    return muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_TANH) == MUC_WORD_RELU;
 }
 
-/* biases of both kinds follow each other in a direction */
-static int32_t bias_of(const cell *s, size_t gate, size_t j, size_t kind)
+/* the one scale of a gate's rows, below 0 if there is none, or their zero points are not 0 */
+static float gate_scale(const muc_tensor *weights, uint32_t gate, uint32_t gates, uint32_t hidden)
 {
-    return bias_at(muc_ref_input_of(s->call, 3),
-                   ((2 * s->direction + kind) * s->gate_count + gate) * s->hidden + j);
+    const muc_quantization *q = weights->quantization;
+
+    for (uint32_t i = 0; i < q->count; i++)
+        if (q->zero_points[i])
+            return -1;
+    if (q->count == 1)
+        return q->scales[0];
+    for (uint32_t i = 0; i < hidden; i++)
+        if (q->axis != 1 || q->count != gates * hidden ||
+            q->scales[gate * hidden + i] != q->scales[gate * hidden])
+            return -1;
+    return q->scales[gate * hidden];
 }
 
-/* a gate's element in Q3.12: what x, or the bytes h, add to it */
-static int32_t part_of_x(const cell *s, size_t gate, size_t j, size_t x)
+/* an lstm's cell, c, and what depends on its scale */
+static bool scale_cell(const muc_node *node, const muc_tensor *c, mur_recurrent_s8 *layer)
 {
-    int32_t sum = dot(s->call->inputs[0], x, s->zero_x, s->call->inputs[1],
-                      row_of(s, gate, j) * s->inputs, 0, s->inputs);
+    enum { LEAST = -24 };
+    const double clip = muc_node_real_or(node, MUC_KEY_CELL_CLIP, 0);
+    double most = clip / (double)muc_scale_of(c);
+    int power;
 
-    return to_i16(muc_multiply(add(sum, bias_of(s, gate, j, 0)), s->scales.in[gate]));
+    if (frexpf(muc_scale_of(c), &power) != 0.5f || power - 1 < LEAST || power > 1)
+        return false;
+    layer->cell_shift = FRACTION + power - 1;
+    layer->clip = !(clip > 0) ? INT16_MAX + 1 : most >= INT16_MAX ? INT16_MAX : (int32_t)most;
+    return take_factor(Q15 * Q15 / (double)muc_scale_of(c), &layer->in_mul, &layer->in_shift);
 }
 
-static int32_t part_of_h(const cell *s, size_t gate, size_t j, const int32_t *h)
+/* the state of 16 bits, and the peepholes beside it */
+static bool scale_state(const muc_graph *graph, const muc_node *node, mur_recurrent_s8 *layer,
+                        mur_peepholes_s8 *peepholes)
 {
-    const muc_ref_value *r = s->call->inputs[2];
-    uint32_t sum = (uint32_t)bias_of(s, gate, j, 1);
+    const muc_tensor *c = input_of(graph, node, muc_op_gates(node->op)->wide);
+    const muc_tensor *p = input_of(graph, node, PEEPHOLES);
 
-    for (size_t k = 0; k < s->hidden; k++)
-        sum += (uint32_t)(h[k] - s->zero_h) *
-               (uint32_t)muc_q_get(r, row_of(s, gate, j) * s->hidden + k);
-    return to_i16(muc_multiply((int32_t)sum, s->scales.again[gate]));
+    if (muc_zero_of(c))
+        return false;
+    if (node->op == MUC_OP_GRU)
+        return (double)muc_scale_of(c) == Q15;
+    if (p && (p->quantization->count != 1 || muc_zero_of(p) ||
+              !take_factor((double)(muc_scale_of(p) * muc_scale_of(c)) * (1 << FRACTION),
+                           &peepholes->mul, &peepholes->shift)))
+        return false;
+    return scale_cell(node, c, layer);
 }
 
-static int32_t sum_gate(const cell *s, size_t gate, size_t j, size_t x)
+static mur_recurrent_s8 dimensions_of(const muc_graph *graph, const muc_node *node,
+                                      const size_t *x_dims)
 {
-    return to_i16(part_of_x(s, gate, j, x) + part_of_h(s, gate, j, s->h));
-}
+    bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
+    muc_word direction = muc_node_word_or(node, MUC_KEY_DIRECTION, MUC_WORD_FORWARD);
+    mur_recurrent_s8 layer = {
+        .hidden = size_of(graph, input_of(graph, node, 2), 2),
+        .directions = direction == MUC_WORD_BIDIRECTIONAL ? 2 : 1,
+        .backwards = direction == MUC_WORD_REVERSE,
+        .batch_first = first,
+        .linear_before_reset = (uint8_t)muc_node_integer_or(node, MUC_KEY_LINEAR_BEFORE_RESET, 0),
+    };
 
-static int32_t to_byte(const cell *s, int32_t value)
-{
-    return muc_q_clamp(muc_multiply(value, s->scales.output), s->zero_h, INT8_MIN, INT8_MAX);
-}
-
-/* c in units of 2^(shift - 12) to a third of 2^-12 */
-static int32_t widen(int32_t c, int32_t shift)
-{
-    return shift < 0 ? (3 * c + (1 << (-shift - 1))) >> -shift : 3 * c * (1 << shift);
-}
-
-/* a gate's sum with what its peephole, of those of i, o and f, lets in of the cell, if it has one
- */
-static int32_t peep(const cell *s, size_t gate, size_t j, int32_t sum)
-{
-    const muc_ref_value *p = muc_ref_input_of(s->call, 7);
-    int32_t seen;
-
-    if (!p || gate == CELL)
-        return sum;
-    seen = muc_q_get(p, (3 * s->direction + gate) * s->hidden + j) * s->c[j];
-    return to_i16(sum + to_i16(muc_multiply(seen, s->scales.peephole)));
-}
-
-static void step_lstm(const cell *s, size_t x)
-{
-    for (size_t gate = 0; gate < LSTM_GATES; gate++)
-        for (size_t j = 0; j < s->hidden; j++) {
-            int32_t sum = sum_gate(s, gate, j, x);
-
-            if (gate != OUT)
-                sum = 3 * peep(s, gate, j, sum);
-            s->gates[gate][j] = gate == OUT    ? sum
-                                : gate == CELL ? muc_scale_tanh(s->table, sum)
-                                               : muc_scale_sigmoid(s->table, sum);
-        }
-    for (size_t j = 0; j < s->hidden; j++) {
-        int32_t kept = to_i16(muc_multiply(s->gates[FORGET][j] * s->c[j], s->scales.forget));
-        int32_t added = to_i16(muc_multiply(s->gates[IN][j] * s->gates[CELL][j], s->scales.input));
-        int32_t c = to_i16(kept + added);
-
-        s->c[j] =
-            s->scales.clip == INT32_MAX ? c : muc_q_clamp(c, 0, -s->scales.clip, s->scales.clip);
-        s->h[j] = to_byte(s, muc_scale_sigmoid(s->table, 3 * peep(s, OUT, j, s->gates[OUT][j])) *
-                                 muc_scale_tanh(s->table, widen(s->c[j], s->scales.cell_shift)));
+    if (x_dims) {
+        layer.steps = (uint32_t)x_dims[first ? 1 : 0];
+        layer.batch = (uint32_t)x_dims[first ? 0 : 1];
+        layer.inputs = (uint32_t)x_dims[2];
     }
+    return layer;
 }
 
-/* x y / 2^15, halves up */
-static int32_t times_q15(int64_t x, int64_t y)
+bool muc_recurrent_layer(const muc_graph *graph, const muc_node *node, const size_t *x_dims,
+                         mur_recurrent_s8 *layer, mur_peepholes_s8 *peepholes)
 {
-    return (int32_t)((x * y + (1 << 14)) >> 15);
-}
+    const muc_tensor *x = input_of(graph, node, 0), *w = input_of(graph, node, 1);
+    const muc_tensor *r = input_of(graph, node, 2);
+    const muc_tensor *h =
+        node->op == MUC_OP_GRU ? &graph->tensors[node->outputs[0]] : input_of(graph, node, 5);
+    const muc_gates *kind = muc_op_gates(node->op);
+    bool relu = muc_recurrent_has_relu(node);
+    double unit = relu ? (double)muc_scale_of(h) / RELU_UNITS : 1.0 / (1 << FRACTION);
+    double made = relu ? unit : Q15; /* what h is requantized from */
 
-static void step_gru(const cell *s, size_t x)
-{
-    bool before = muc_node_integer_or(s->call->node, MUC_KEY_LINEAR_BEFORE_RESET, 0) == 1;
+    *layer = dimensions_of(graph, node, x_dims);
+    *peepholes = (mur_peepholes_s8){ 0 };
+    layer->zero = muc_zero_of(&graph->tensors[node->outputs[0]]);
+    layer->clip = INT16_MAX + 1;
+    if (kind->wide && !scale_state(graph, node, layer, peepholes))
+        return false;
+    if (node->op == MUC_OP_LSTM)
+        made *= Q15;
+    for (uint32_t gate = 0; gate < kind->count; gate++) {
+        float of_x = gate_scale(w, gate, kind->count, layer->hidden);
+        float of_h = gate_scale(r, gate, kind->count, layer->hidden);
 
-    for (size_t j = 0; j < s->hidden; j++) {
-        s->gates[UPDATE][j] = muc_scale_sigmoid(s->table, 3 * sum_gate(s, UPDATE, j, x));
-        s->gates[RESET][j] = muc_scale_sigmoid(s->table, 3 * sum_gate(s, RESET, j, x));
-        s->left[j] = to_byte(s, times_q15(s->gates[RESET][j], s->c[j]));
+        if (of_x < 0 || of_h < 0 ||
+            !take_factor((double)(muc_scale_of(x) * of_x) / unit, &layer->x_mul[gate],
+                         &layer->x_shift[gate]) ||
+            !take_factor((double)(muc_scale_of(h) * of_h) / unit, &layer->h_mul[gate],
+                         &layer->h_shift[gate]))
+            return false;
     }
-    for (size_t j = 0; j < s->hidden; j++)
-        s->gates[NEW][j] = before ? times_q15(s->gates[RESET][j], part_of_h(s, NEW, j, s->h))
-                                  : part_of_h(s, NEW, j, s->left);
-    for (size_t j = 0; j < s->hidden; j++) {
-        int32_t sum = to_i16(part_of_x(s, NEW, j, x) + s->gates[NEW][j]);
-        int32_t fresh = muc_scale_tanh(s->table, 3 * sum);
-
-        s->c[j] = fresh + times_q15(s->gates[UPDATE][j], s->c[j] - fresh);
-        s->h[j] = to_byte(s, s->c[j]);
-    }
-}
-
-static void step_rnn(const cell *s, size_t x)
-{
-    bool relu = muc_node_word_or(s->call->node, MUC_KEY_MODE, MUC_WORD_TANH) == MUC_WORD_RELU;
-
-    for (size_t j = 0; j < s->hidden; j++)
-        s->gates[0][j] = sum_gate(s, 0, j, x);
-    for (size_t j = 0; j < s->hidden; j++)
-        s->h[j] = to_byte(s, !relu                ? muc_scale_tanh(s->table, 3 * s->gates[0][j])
-                             : s->gates[0][j] < 0 ? 0
-                                                  : s->gates[0][j]);
-}
-
-static void step(const cell *s, size_t x)
-{
-    if (s->call->node->op == MUC_OP_LSTM)
-        step_lstm(s, x);
-    else if (s->call->node->op == MUC_OP_GRU)
-        step_gru(s, x);
-    else
-        step_rnn(s, x);
-}
-
-/* a state's row into an output that is there; NULL: what stands for 0 */
-static void put(const cell *s, uint32_t output, size_t row, const int32_t *from)
-{
-    for (size_t j = 0; output < s->call->node->output_count && j < s->hidden; j++)
-        muc_q_put(s->call->outputs[output], row * s->hidden + j, from ? from[j] : s->zero_h);
+    return take_factor(made / (double)muc_scale_of(h), &layer->out_mul, &layer->out_shift);
 }
 
 muc_status muc_check_q_recurrent(const muc_ref_call *call)
 {
-    muc_recurrent_scales scales;
+    mur_recurrent_s8 layer;
+    mur_peepholes_s8 peepholes;
 
-    if (!muc_scale_recurrent(call->graph, call->node, &scales))
+    if (!muc_recurrent_layer(call->graph, call->node, NULL, &layer, &peepholes))
         return muc_ref_fail(call,
                             "a scale of c that is not a power of two from 2^-24 to 1, weights or "
                             "peepholes with zero points, or scales too far apart");
     return MUC_OK;
 }
 
-/* sequence n in one direction; backwards from its own end */
-static void run_sequence(const cell *s, size_t n, size_t batch, size_t directions, bool backwards)
+/* the data of an output, or of room for it where nobody wants it */
+static void *output_or(const muc_ref_call *call, uint32_t i, void *room)
 {
-    bool first = muc_node_integer_or(s->call->node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    bool is_gru = s->call->node->op == MUC_OP_GRU; /* whose one state has 16 bits */
-    uint32_t wide = muc_op_gates(s->call->node->op)->wide;
-    const muc_ref_value *lengths = muc_ref_input_of(s->call, 4), *x = s->call->inputs[0];
-    size_t steps = x->dims[first ? 1 : 0], length = steps;
-    size_t state = first ? n * directions + s->direction : s->direction * batch + n;
-
-    if (lengths)
-        length = (size_t)muc_ref_integer(lengths, n);
-    for (size_t j = 0; j < s->hidden; j++) {
-        s->c[j] = wide ? muc_q_get(s->call->inputs[wide], state * s->hidden + j) : 0;
-        s->h[j] =
-            is_gru ? to_byte(s, s->c[j]) : muc_q_get(s->call->inputs[5], state * s->hidden + j);
-    }
-    for (size_t i = 0; i < steps; i++) {
-        size_t t = i < length && backwards ? length - 1 - i : i;
-        size_t row = (first ? n * steps + t : t * batch + n) * s->inputs;
-
-        if (i < length)
-            step(s, row);
-        put(s, 0,
-            first ? (n * steps + t) * directions + s->direction
-                  : (t * directions + s->direction) * batch + n,
-            i < length ? s->h : NULL);
-    }
-    put(s, 1, state, is_gru ? s->c : s->h);
-    put(s, 2, state, s->c);
+    return i < call->node->output_count ? call->outputs[i]->data : room;
 }
 
 muc_status muc_kernel_q_recurrent(const muc_ref_call *call)
 {
-    const muc_node *node = call->node;
-    bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    muc_word direction = muc_node_word_or(node, MUC_KEY_DIRECTION, MUC_WORD_FORWARD);
-    size_t batch = call->inputs[0]->dims[first ? 0 : 1];
-    size_t directions = direction == MUC_WORD_BIDIRECTIONAL ? 2 : 1;
-    cell s = { .call = call,
-               .hidden = call->inputs[2]->dims[2],
-               .inputs = call->inputs[0]->dims[2],
-               .gate_count = muc_op_gates(node->op)->count,
-               .zero_x = muc_zero_of(call->input_tensors[0]),
-               .zero_h = muc_zero_of(muc_q_out(call)) };
+    const muc_gates *kind = muc_op_gates(call->node->op);
+    const muc_ref_value *const *in = call->inputs;
+    const muc_ref_value *bias = muc_ref_input_of(call, 3), *lengths = muc_ref_input_of(call, 4);
+    const muc_ref_value *p = muc_ref_input_of(call, PEEPHOLES);
+    bool is_gru = call->node->op == MUC_OP_GRU; /* whose one state has 16 bits */
+    mur_recurrent_s8_operands operands = { .x = in[0]->read, .w = in[1]->read, .r = in[2]->read };
+    mur_peepholes_s8 peepholes;
+    mur_recurrent_s8 layer;
+    uint16_t table[256];
+    size_t rows, count, states;
+    int32_t *offsets;
+    int16_t *wide;
     void *room;
 
-    (void)muc_scale_recurrent(call->graph, node, &s.scales);
-    MUC_TRY(muc_ref_reserve(call, (LSTM_GATES + 3) * s.hidden * sizeof(int32_t), &room));
-    for (size_t i = 0; i < LSTM_GATES; i++)
-        s.gates[i] = (int32_t *)room + i * s.hidden;
-    s.h = (int32_t *)room + LSTM_GATES * s.hidden;
-    s.c = s.h + s.hidden;
-    s.left = s.c + s.hidden;
-    muc_scale_sigmoid_table(s.table);
-    for (; s.direction < directions; s.direction++)
-        for (size_t n = 0; n < batch; n++)
-            run_sequence(&s, n, batch, directions,
-                         s.direction == 1 || direction == MUC_WORD_REVERSE);
+    (void)muc_recurrent_layer(call->graph, call->node, in[0]->dims, &layer, &peepholes);
+    rows = (size_t)kind->count * layer.hidden;
+    count = layer.directions * rows;
+    states = (size_t)layer.directions * layer.batch * layer.hidden;
+    MUC_TRY(muc_ref_reserve(call, 8 * (count + layer.hidden) + 3 * states, &room));
+    offsets = room;
+    wide = (int16_t *)(offsets + 2 * count) + 4 * layer.hidden; /* behind the kernel's scratch */
+    for (uint32_t i = 1; i < 3; i++)
+        muc_recurrent_offsets(in[i]->read, count, in[i]->columns,
+                              i == 1 ? muc_zero_of(call->input_tensors[0]) : layer.zero,
+                              bias ? bias->read : NULL, rows, i, offsets + (i - 1) * count);
+    layer.x_bias = offsets;
+    layer.h_bias = offsets + count;
+    muc_scale_sigmoid_table(table);
+    layer.sigmoid = muc_recurrent_has_relu(call->node) ? NULL : table;
+    peepholes.weights = p ? p->read : NULL;
+    operands.lengths = lengths ? lengths->read : NULL;
+    operands.h = is_gru ? NULL : in[5]->read;
+    operands.c = kind->wide ? in[kind->wide]->read : NULL;
+    operands.y = call->output->data;
+    operands.last_h = is_gru ? NULL : output_or(call, 1, wide + states);
+    operands.last_c = output_or(call, is_gru ? 1 : 2, wide);
+    mur_recurrent_int_run(&layer, p ? &peepholes : NULL, &operands, kind->count,
+                          offsets + 2 * count);
     return MUC_OK;
 }
