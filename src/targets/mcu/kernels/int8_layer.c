@@ -251,70 +251,33 @@ void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output)
 void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *layer)
 {
     muc_text_add(text, "\n    .shape = {");
-    SHAPE_FIELD(in_h);
-    SHAPE_FIELD(in_w);
-    SHAPE_FIELD(in_c);
-    SHAPE_FIELD(out_h);
-    SHAPE_FIELD(out_w);
-    SHAPE_FIELD(out_c);
-    SHAPE_FIELD(in_pitch);
-    SHAPE_FIELD(out_pitch);
-    SHAPE_FIELD(kernel_h);
-    SHAPE_FIELD(kernel_w);
-    SHAPE_FIELD(stride_h);
-    SHAPE_FIELD(stride_w);
-    SHAPE_FIELD(dilation_h);
-    SHAPE_FIELD(dilation_w);
-    SHAPE_FIELD(pad_top);
-    SHAPE_FIELD(pad_left);
-    SHAPE_FIELD(groups);
+    SHAPE_FIELD(in_h), SHAPE_FIELD(in_w), SHAPE_FIELD(in_c), SHAPE_FIELD(out_h), SHAPE_FIELD(out_w),
+        SHAPE_FIELD(out_c), SHAPE_FIELD(in_pitch), SHAPE_FIELD(out_pitch), SHAPE_FIELD(kernel_h),
+        SHAPE_FIELD(kernel_w), SHAPE_FIELD(stride_h), SHAPE_FIELD(stride_w),
+        SHAPE_FIELD(dilation_h), SHAPE_FIELD(dilation_w), SHAPE_FIELD(pad_top),
+        SHAPE_FIELD(pad_left), SHAPE_FIELD(groups);
     muc_text_add(text, "\n    },");
 }
 
 void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed)
 {
     muc_mcu_print_shape(text, &layer->shape);
-    FIELD(in_zero);
-    if (layer->weight_zero)
-        FIELD(weight_zero);
+    muc_mcu_print_field(text, "in_zero", layer->in_zero);
+    muc_mcu_print_field(text, "weight_zero", layer->weight_zero);
     muc_mcu_print_output(text, &layer->output);
     muc_text_add(text, "\n    .packed = %s,", packed);
 }
 
 void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer)
 {
-    FIELD(in_h);
-    FIELD(in_w);
-    FIELD(c);
-    FIELD(out_h);
-    FIELD(out_w);
-    FIELD(in_pitch);
-    FIELD(out_pitch);
-    FIELD(kernel_h);
-    FIELD(kernel_w);
-    FIELD(stride_h);
-    FIELD(stride_w);
-    FIELD(pad_top);
-    FIELD(pad_left);
-    FIELD(min);
-    FIELD(max);
+    FIELD(in_h), FIELD(in_w), FIELD(c), FIELD(out_h), FIELD(out_w), FIELD(in_pitch),
+        FIELD(out_pitch), FIELD(kernel_h), FIELD(kernel_w), FIELD(stride_h), FIELD(stride_w),
+        FIELD(pad_top), FIELD(pad_left), FIELD(min), FIELD(max);
 }
 
 void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer)
 {
-    FIELD(count);
-    FIELD(b_count);
-    FIELD(a_mul);
-    FIELD(a_shift);
-    FIELD(b_mul);
-    FIELD(b_shift);
-    FIELD(mul);
-    FIELD(shift);
-    FIELD(left_shift);
-    FIELD(subtract);
-    FIELD(a_zero);
-    FIELD(b_zero);
-    FIELD(zero);
-    FIELD(min);
-    FIELD(max);
+    FIELD(count), FIELD(b_count), FIELD(a_mul), FIELD(a_shift), FIELD(b_mul), FIELD(b_shift),
+        FIELD(mul), FIELD(shift), FIELD(left_shift), FIELD(subtract), FIELD(a_zero), FIELD(b_zero),
+        FIELD(zero), FIELD(min), FIELD(max);
 }
