@@ -7,6 +7,8 @@
 #include "base/real.h"
 #include "graph/formula.h"
 
+enum { DIV_SHIFT = 20 }; /* of quotients of bytes, in quantized_elements.def */
+
 static void bounds_of(muc_dtype dtype, int32_t *least, int32_t *most)
 {
     uint32_t bits = 8 * muc_dtype_get(dtype)->block_bytes;
@@ -27,7 +29,7 @@ void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least
     high = muc_node_integer_or(node, MUC_KEY_CLAMP_MAX, *most);
     *least = low > *least ? (int32_t)(low < *most ? low : *most) : *least;
     *most = high < *most ? (int32_t)(high > least_of_type ? high : least_of_type) : *most;
-    muc_scale_uncross(least, *most);
+    *least = *least < *most ? *least : *most;
 }
 
 int32_t muc_scale_quantize(const muc_tensor *tensor, float value)
@@ -64,6 +66,17 @@ void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
     *most = to < *most ? to : *most;
 }
 
+void muc_scale_element_bounds(const muc_node *node, const muc_tensor *out, const muc_tensor *low,
+                              const muc_tensor *high, int32_t *least, int32_t *most)
+{
+    bool at_zero;
+
+    muc_scale_clamp(node, out, least, most);
+    if (muc_op_bounds(node->op, &at_zero))
+        muc_scale_bounds(node->op, out, low, high, least, most);
+    *least = *least < *most ? *least : *most;
+}
+
 bool muc_scale_is_same(const muc_quantization *a, const muc_quantization *b)
 {
     return a && b && a->count == 1 && b->count == 1 && a->scales[0] == b->scales[0] &&
@@ -87,28 +100,19 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
     return muc_multiplier_of(product / (double)muc_scale_of(out));
 }
 
-muc_multiplier muc_scale_ratio(const muc_tensor *x, const muc_tensor *out)
-{
-    return muc_multiplier_of((double)(muc_scale_of(x) / muc_scale_of(out)));
-}
-
 static muc_multiplier exact_ratio(const muc_tensor *x, const muc_tensor *out)
 {
     return muc_multiplier_of((double)muc_scale_of(x) / (double)muc_scale_of(out));
 }
 
-muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out)
-{
-    bool at_zero;
-
-    return muc_op_bounds(op, &at_zero) ? muc_scale_ratio(x, out) : exact_ratio(x, out);
-}
-
-muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64_t count)
+muc_multiplier muc_scale_reduction(muc_op op, const muc_tensor *x, const muc_tensor *out,
+                                   uint64_t count)
 {
     muc_multiplier change = exact_ratio(x, out);
     int shift = 0;
 
+    if (op != MUC_OP_REDUCE_MEAN)
+        return change;
     while (count >> shift > 1 && shift < 32)
         shift++;
     shift = shift < 31 + change.shift ? shift : 31 + change.shift;
@@ -117,28 +121,56 @@ muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64
     return change;
 }
 
-muc_multiplier muc_scale_leak(const muc_tensor *x, double alpha, const muc_tensor *out)
+/* TFLite's additions: both inputs in units of twice the greater scale over 2^left_shift */
+static muc_integer_scales scale_sum(float a, float b, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)(muc_scale_of(x) * (float)alpha / muc_scale_of(out)));
+    double twice = 2 * (double)(a > b ? a : b);
+    muc_integer_scales s = { .has_operands = true };
+
+    s.left_shift = out->dtype == MUC_I16 ? 15 : 20;
+    s.operands[0] = muc_multiplier_of((double)a / twice);
+    s.operands[1] = muc_multiplier_of((double)b / twice);
+    s.factor = muc_multiplier_of(
+        twice / ((double)(INT64_C(1) << s.left_shift) * (double)muc_scale_of(out)));
+    return s;
 }
 
-muc_multiplier muc_scale_mul(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
+muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
+                                      const muc_tensor *b, const muc_tensor *out)
 {
-    return muc_multiplier_of((double)(muc_scale_of(a) * muc_scale_of(b) / muc_scale_of(out)));
-}
+    float of_a = muc_scale_of(a), of_b = b ? muc_scale_of(b) : 1, of_out = muc_scale_of(out);
+    double ratio = (double)(of_a / of_out), factor = (double)(of_a * of_b / of_out);
+    muc_integer_scales s = { 0 };
 
-muc_add_scales muc_scale_add(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
-{
-    float most = muc_scale_of(a) > muc_scale_of(b) ? muc_scale_of(a) : muc_scale_of(b);
-    double twice = 2 * (double)most;
-    muc_add_scales scales;
-
-    scales.left_shift = out->dtype == MUC_I16 ? 15 : 20;
-    scales.a = muc_multiplier_of((double)muc_scale_of(a) / twice);
-    scales.b = muc_multiplier_of((double)muc_scale_of(b) / twice);
-    scales.out = muc_multiplier_of(
-        twice / ((double)(INT64_C(1) << scales.left_shift) * (double)muc_scale_of(out)));
-    return scales;
+    switch ((int)node->op) {
+    case MUC_OP_ADD:
+    case MUC_OP_SUB:
+        return scale_sum(of_a, of_b, out);
+    case MUC_OP_MAX:
+    case MUC_OP_MIN:
+        s.has_operands = true;
+        s.operands[0] = muc_multiplier_of(ratio);
+        s.operands[1] = muc_multiplier_of((double)(of_b / of_out));
+        return s;
+    case MUC_OP_DIV:
+        factor = (double)of_a / ((double)of_b * (double)of_out);
+        factor = fmin(ldexp(factor, -DIV_SHIFT), 1 << 30);
+        break;
+    case MUC_OP_PRELU:
+        s.above = muc_multiplier_of(ratio);
+        break;
+    case MUC_OP_LEAKY_RELU:
+        s.above = muc_multiplier_of(ratio);
+        factor = (double)(of_a * (float)muc_node_real(node, MUC_KEY_ALPHA) / of_out);
+        break;
+    case MUC_OP_QUANTIZE:
+        factor = (double)of_a / (double)of_out;
+        break;
+    default: /* of one input a ratio, too */
+        break;
+    }
+    s.factor = muc_multiplier_of(factor);
+    return s;
 }
 
 muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
@@ -211,14 +243,7 @@ static int32_t hard_swish(int32_t q, const hard_swish_scales *s)
     return muc_fixed_divide_pot(out, -s->out_shift);
 }
 
-/* ---- divisions and logarithms ---- */
-
-muc_multiplier muc_scale_div(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out)
-{
-    double factor = (double)muc_scale_of(a) / ((double)muc_scale_of(b) * (double)muc_scale_of(out));
-
-    return muc_multiplier_of(fmin(ldexp(factor, -MUC_DIV_SHIFT), 1 << 30));
-}
+/* ---- logarithms ---- */
 
 bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tensor *out,
                            muc_log_softmax_scales *scales)
@@ -351,8 +376,9 @@ static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_
     hard_swish_scales s;
 
     if (node->op == MUC_OP_LEAKY_RELU) {
-        *y = muc_multiply(q, q >= 0 ? muc_scale_ratio(x, out)
-                                    : muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), out));
+        muc_integer_scales leaky = muc_scale_integers(node, x, NULL, out);
+
+        *y = muc_multiply(q, q >= 0 ? leaky.above : leaky.factor);
         return true;
     }
     if (node->op != MUC_OP_HARD_SWISH || !scale_hard_swish(x, out, &s))

@@ -25,25 +25,29 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
                                  const muc_tensor *weights, const muc_tensor *out,
                                  uint32_t channel);
 
-/* X to the output's integers, of single precision: relu and clip; leaky_relu and prelu above 0; max
- * and min. */
-muc_multiplier muc_scale_ratio(const muc_tensor *x, const muc_tensor *out);
-/* Quantize from integers, relu, clip, reduce_sum: x to the output's integers. */
-muc_multiplier muc_scale_change(muc_op op, const muc_tensor *x, const muc_tensor *out);
-/* Reduce_mean of count elements: their sum, without count zero points, to the output's integers. */
-muc_multiplier muc_scale_mean(const muc_tensor *x, const muc_tensor *out, uint64_t count);
-/* Leaky_relu below 0. */
-muc_multiplier muc_scale_leak(const muc_tensor *x, double alpha, const muc_tensor *out);
-/* Mul of a and b; prelu's slope times x. */
-muc_multiplier muc_scale_mul(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
-
-/* Add and sub: each input without its zero point, shifted left, times its multiplier; their sum
- * times out's. */
-typedef struct muc_add_scales {
+/* What quantized_elements.def's formulas have: inputs less their zero points are shifted left and
+ * times operands, if has_operands; `above` is the factor of a leaky_relu's or prelu's elements
+ * above 0.
+ */
+typedef struct muc_integer_scales {
+    bool has_operands;
     int left_shift;
-    muc_multiplier a, b, out;
-} muc_add_scales;
-muc_add_scales muc_scale_add(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
+    muc_multiplier operands[2], factor, above;
+} muc_integer_scales;
+/* b: input 1, or NULL where that is no operand */
+muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
+                                      const muc_tensor *b, const muc_tensor *out);
+/* How many of a node's inputs are operands; others are bounds. */
+static inline uint32_t muc_integer_operands(const muc_node *node)
+{
+    bool at_zero;
+
+    return muc_op_bounds(node->op, &at_zero) ? 1 : node->input_count;
+}
+/* Reduce_mean and reduce_sum of count elements: their sum, without count zero points, to the
+ * output's integers. */
+muc_multiplier muc_scale_reduction(muc_op op, const muc_tensor *x, const muc_tensor *out,
+                                   uint64_t count);
 
 /* Softmax: differences from the greatest element to Q5.26, and the least that counts. */
 typedef struct muc_softmax_scales {
@@ -51,11 +55,6 @@ typedef struct muc_softmax_scales {
     int32_t least;
 } muc_softmax_scales;
 muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta);
-
-/* Div of a and b, both of 8 bits: a 2^20 / b, truncated, where a b that stands for 0 counts as its
- * least step, to the output's integers. */
-enum { MUC_DIV_SHIFT = 20 };
-muc_multiplier muc_scale_div(const muc_tensor *a, const muc_tensor *b, const muc_tensor *out);
 
 /* Log_softmax of int8 rows, by integers alone. An element k steps below its row's greatest counts
  * as exps[k] = 2^20 e^(-k * x's scale); l is the logarithm to base 2 of their sum in 2^-16ths, less
@@ -141,12 +140,11 @@ void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least
  * is there, stand for. */
 void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
                       const muc_tensor *high, int32_t *least, int32_t *most);
+/* Muc_scale_clamp's, tightened by those of an operator of quantized_elements.def, inputs 1 and 2,
+ * if it has any. Of bounds that cross the upper one wins, as in ONNX: it becomes both. */
+void muc_scale_element_bounds(const muc_node *node, const muc_tensor *out, const muc_tensor *low,
+                              const muc_tensor *high, int32_t *least, int32_t *most);
 /* Both have one scale and one zero point, the same. */
 bool muc_scale_is_same(const muc_quantization *a, const muc_quantization *b);
-/* Of bounds that cross the upper one wins, as in ONNX: it becomes both. */
-static inline void muc_scale_uncross(int32_t *least, int32_t most)
-{
-    *least = *least < most ? *least : most;
-}
 
 #endif

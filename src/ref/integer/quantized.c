@@ -51,7 +51,7 @@ muc_status muc_q_check_weights(const muc_ref_call *call, uint32_t axis)
     return MUC_OK;
 }
 
-/* ---- two inputs ---- */
+/* ---- one or two inputs ---- */
 
 typedef struct work work;
 /* the output's integer without its zero point, of the inputs' stored integers */
@@ -59,11 +59,9 @@ typedef int32_t combine(const work *w, int32_t a, int32_t b);
 
 struct work {
     const muc_ref_call *call;
-    const muc_ref_value *a, *b;
     combine *f;
     int32_t zero_a, zero_b, zero, least, most;
-    muc_add_scales add;
-    muc_multiplier product, change, change_b;
+    muc_integer_scales scales;
     int32_t mul, bias; /* QuantLib's, of a requantization */
     unsigned shift;
     uint32_t scale; /* and of a quotient */
@@ -71,76 +69,43 @@ struct work {
     size_t done;
 };
 
-static int32_t aligned(const work *w, int32_t q, muc_multiplier m)
+static int32_t operand(const work *w, unsigned i, int32_t q)
 {
-    return muc_multiply((int32_t)((uint32_t)q << w->add.left_shift), m);
+    if (!w->scales.has_operands)
+        return q;
+    return muc_multiply((int32_t)((uint32_t)q << w->scales.left_shift), w->scales.operands[i]);
 }
 
-static int32_t add(const work *w, int32_t a, int32_t b)
-{
-    return muc_multiply(aligned(w, a - w->zero_a, w->add.a) + aligned(w, b - w->zero_b, w->add.b),
-                        w->add.out);
-}
+#define SCALE(x, by) muc_multiply(x, w->scales.by)
+#define MUC_INTEGERS(op, formula) \
+    static int32_t of_##op(const work *w, int32_t a, int32_t b) \
+    { \
+        const int32_t p = operand(w, 0, a - w->zero_a), q = operand(w, 1, b - w->zero_b); \
+\
+        (void)q; \
+        return formula; \
+    }
+#include "graph/quantized_elements.def"
+#undef MUC_INTEGERS
 
-static int32_t sub(const work *w, int32_t a, int32_t b)
-{
-    return muc_multiply(aligned(w, a - w->zero_a, w->add.a) - aligned(w, b - w->zero_b, w->add.b),
-                        w->add.out);
-}
-
-static int32_t mul(const work *w, int32_t a, int32_t b)
-{
-    return muc_multiply((a - w->zero_a) * (b - w->zero_b), w->product);
-}
-
-static int32_t quotient(const work *w, int32_t a, int32_t b)
-{
-    int32_t divisor = b == w->zero_b ? 1 : b - w->zero_b;
-
-    return muc_multiply((a - w->zero_a) * (1 << MUC_DIV_SHIFT) / divisor, w->product);
-}
-
-static int32_t prelu(const work *w, int32_t a, int32_t b)
-{
-    if (a >= w->zero_a)
-        return muc_multiply(a - w->zero_a, w->change);
-    return muc_multiply((a - w->zero_a) * (b - w->zero_b), w->product);
-}
-
-static int32_t greater(const work *w, int32_t a, int32_t b)
-{
-    int32_t p = muc_multiply(a - w->zero_a, w->change);
-    int32_t q = muc_multiply(b - w->zero_b, w->change_b);
-
-    return p > q ? p : q;
-}
-
-static int32_t lesser(const work *w, int32_t a, int32_t b)
-{
-    int32_t p = muc_multiply(a - w->zero_a, w->change);
-    int32_t q = muc_multiply(b - w->zero_b, w->change_b);
-
-    return p < q ? p : q;
-}
-
-static int32_t requantized_sum(const work *w, int32_t a, int32_t b)
+static int32_t of_REQUANT_ADD(const work *w, int32_t a, int32_t b)
 {
     return mur_quantlib_requant(a + b, w->mul, w->bias, w->shift, w->least, w->most);
 }
 
-static int32_t requantized_product(const work *w, int32_t a, int32_t b)
+static int32_t of_REQUANT_MUL(const work *w, int32_t a, int32_t b)
 {
     return mur_quantlib_requant(a * b, w->mul, w->bias, w->shift, w->least, w->most);
 }
 
 /* of the input that does not broadcast, by two that do */
-static int32_t requantized(const work *w, int32_t mul, int32_t bias)
+static int32_t of_REQUANT_SHIFT(const work *w, int32_t mul, int32_t bias)
 {
     return mur_quantlib_requant(muc_q_get(w->call->inputs[0], w->done), mul, bias, w->shift,
                                 w->least, w->most);
 }
 
-static int32_t quotient_of_quantlib(const work *w, int32_t a, int32_t b)
+static int32_t of_INTEGER_DIV(const work *w, int32_t a, int32_t b)
 {
     return mur_quantlib_div(a, b, w->scale, w->eta, w->eps);
 }
@@ -148,71 +113,83 @@ static int32_t quotient_of_quantlib(const work *w, int32_t a, int32_t b)
 static combine *combine_of(muc_op op)
 {
     static combine *const table[MUC_OP_COUNT] = {
-        [MUC_OP_ADD] = add,
-        [MUC_OP_SUB] = sub,
-        [MUC_OP_MUL] = mul,
-        [MUC_OP_PRELU] = prelu,
-        [MUC_OP_MAX] = greater,
-        [MUC_OP_MIN] = lesser,
-        [MUC_OP_DIV] = quotient,
-        [MUC_OP_REQUANT_ADD] = requantized_sum,
-        [MUC_OP_REQUANT_MUL] = requantized_product,
-        [MUC_OP_REQUANT_SHIFT] = requantized,
-        [MUC_OP_INTEGER_DIV] = quotient_of_quantlib,
+#define MUC_INTEGERS(op, formula) [MUC_OP_##op] = of_##op,
+#include "graph/quantized_elements.def"
+        [MUC_OP_REQUANT_ADD] = of_REQUANT_ADD,
+        [MUC_OP_REQUANT_MUL] = of_REQUANT_MUL,
+        [MUC_OP_REQUANT_SHIFT] = of_REQUANT_SHIFT,
+        [MUC_OP_INTEGER_DIV] = of_INTEGER_DIV,
     };
 
     return table[op];
 }
 
-static void run_pairs(void *arg, size_t n, const size_t *at, const size_t *step)
+typedef struct operands {
+    work *w;
+    const muc_ref_value *values[2];
+} operands;
+
+static void run_elements(void *arg, size_t n, const size_t *at, const size_t *step)
 {
-    work *w = arg;
+    const operands *o = arg;
+    work *w = o->w;
 
     for (size_t i = 0; i < n; i++, w->done++) {
-        int32_t a = muc_q_get(w->a, at[0] + i * step[0]);
-        int32_t b = muc_q_get(w->b, at[1] + i * step[1]);
+        int32_t a = muc_q_get(o->values[0], at[0] + i * step[0]);
+        int32_t b = muc_q_get(o->values[1], at[1] + i * step[1]);
 
         muc_q_put(w->call->output, w->done, muc_q_clamp(w->f(w, a, b), w->zero, w->least, w->most));
     }
 }
 
-/* two inputs that broadcast, from input `first` on */
-static muc_status run_binary(work *w, const muc_ref_call *call, uint32_t first)
+/* input `first` and the one `after` it, which broadcast, and may be one */
+static muc_status run_operands(work *w, const muc_ref_call *call, uint32_t first, uint32_t after)
 {
+    operands o = { w, { call->inputs[first], call->inputs[first + after] } };
     muc_ref_walk walk;
 
     w->call = call;
     w->f = combine_of(call->node->op);
-    w->a = call->inputs[first];
-    w->b = call->inputs[first + 1];
-    muc_ref_walk_of(call->output, call->inputs + first, 2, &walk);
-    muc_ref_walk_each(&walk, run_pairs, w);
+    muc_ref_walk_of(call->output, o.values, 2, &walk);
+    muc_ref_walk_each(&walk, run_elements, &o);
     return MUC_OK;
 }
 
-muc_status muc_check_q_pair(const muc_ref_call *call)
+muc_status muc_check_q_elements(const muc_ref_call *call)
 {
+    uint32_t count = muc_integer_operands(call->node);
+
     MUC_TRY(muc_check_q_operands(call));
-    if (call->node->input_count != 2)
-        return muc_ref_fail(call, "%u quantized inputs, expected 2", call->node->input_count);
+    if (count > 2)
+        return muc_ref_fail(call, "%u quantized inputs, expected 2", count);
     if (call->node->op == MUC_OP_DIV &&
         (call->input_tensors[0]->dtype == MUC_I16 || call->input_tensors[1]->dtype == MUC_I16))
         return muc_ref_fail(call, "a quantized quotient of 16 bits");
     return MUC_OK;
 }
 
-muc_status muc_kernel_q_binary(const muc_ref_call *call)
+/* input i, a bound, with its element in this run, or NULL */
+static const muc_tensor *bound_at(const muc_ref_call *call, uint32_t i, muc_tensor *bound)
 {
-    const muc_tensor *a = call->input_tensors[0], *out = muc_q_out(call);
-    const muc_tensor *b = call->input_tensors[1];
-    work w = { .zero_a = muc_zero_of(a), .zero_b = muc_zero_of(b), .zero = muc_zero_of(out) };
+    if (!muc_ref_input_of(call, i) || i < muc_integer_operands(call->node))
+        return NULL;
+    *bound = *call->input_tensors[i];
+    bound->data = call->inputs[i]->read;
+    return bound;
+}
 
-    w.add = muc_scale_add(a, b, out);
-    w.product = call->node->op == MUC_OP_DIV ? muc_scale_div(a, b, out) : muc_scale_mul(a, b, out);
-    w.change = muc_scale_ratio(a, out);
-    w.change_b = muc_scale_ratio(b, out);
-    muc_scale_clamp(call->node, out, &w.least, &w.most);
-    return run_binary(&w, call, 0);
+muc_status muc_kernel_q_elements(const muc_ref_call *call)
+{
+    const bool pair = muc_integer_operands(call->node) > 1;
+    const muc_tensor *a = call->input_tensors[0], *b = call->input_tensors[pair];
+    const muc_tensor *out = muc_q_out(call);
+    work w = { .zero_a = muc_zero_of(a), .zero_b = muc_zero_of(b), .zero = muc_zero_of(out) };
+    muc_tensor bounds[2];
+
+    w.scales = muc_scale_integers(call->node, a, pair ? b : NULL, out);
+    muc_scale_element_bounds(call->node, out, bound_at(call, 1, &bounds[0]),
+                             bound_at(call, 2, &bounds[1]), &w.least, &w.most);
+    return run_operands(&w, call, 0, pair);
 }
 
 muc_status muc_kernel_requant(const muc_ref_call *call)
@@ -224,7 +201,7 @@ muc_status muc_kernel_requant(const muc_ref_call *call)
                .mul = one ? 0 : muc_q_get(call->inputs[2], 0),
                .bias = one ? 0 : muc_q_get(call->inputs[3], 0) };
 
-    return run_binary(&w, call, one);
+    return run_operands(&w, call, one, 1);
 }
 
 muc_status muc_kernel_integer_div(const muc_ref_call *call)
@@ -236,46 +213,10 @@ muc_status muc_kernel_integer_div(const muc_ref_call *call)
                .eta = (int32_t)eta,
                .eps = (int32_t)muc_node_integer(call->node, MUC_KEY_EPS) };
 
-    return run_binary(&w, call, 0);
+    return run_operands(&w, call, 0, 1);
 }
 
-/* ---- one input ---- */
-
-/* input i with its element in this run, or NULL */
-static const muc_tensor *bound_at(const muc_ref_call *call, uint32_t i, muc_tensor *bound)
-{
-    if (!muc_ref_input_of(call, i))
-        return NULL;
-    *bound = *call->input_tensors[i];
-    bound->data = call->inputs[i]->read;
-    return bound;
-}
-
-/* relu, leaky_relu, clip, and quantize from another quantization, of i32 too */
-muc_status muc_kernel_q_change(const muc_ref_call *call)
-{
-    const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
-    const bool leaks = call->node->op == MUC_OP_LEAKY_RELU;
-    const muc_multiplier above =
-        leaks ? muc_scale_ratio(x, out) : muc_scale_change(call->node->op, x, out);
-    const muc_multiplier below =
-        leaks ? muc_scale_leak(x, muc_node_real(call->node, MUC_KEY_ALPHA), out) : above;
-    const int32_t zero_x = muc_zero_of(x), zero = muc_zero_of(out);
-    muc_tensor bounds[2];
-    int32_t least, most;
-
-    muc_scale_clamp(call->node, out, &least, &most);
-    muc_scale_bounds(call->node->op, out, bound_at(call, 1, &bounds[0]),
-                     bound_at(call, 2, &bounds[1]), &least, &most);
-    muc_scale_uncross(&least, most);
-    for (size_t i = 0; i < call->output->elements; i++) {
-        int32_t q = muc_q_get(call->inputs[0], i) - zero_x;
-
-        muc_q_put(call->output, i,
-                  muc_q_clamp(muc_multiply(q, q < 0 ? below : above), zero, least, most));
-    }
-    return MUC_OK;
-}
+/* ---- to and from real numbers ---- */
 
 muc_status muc_check_q_quantize(const muc_ref_call *call)
 {
@@ -296,7 +237,7 @@ muc_status muc_kernel_q_quantize(const muc_ref_call *call)
     const muc_tensor *out = muc_q_out(call);
 
     if (call->input_tensors[0]->quantization)
-        return muc_kernel_q_change(call);
+        return muc_kernel_q_elements(call);
     for (size_t i = 0; i < call->output->elements; i++)
         muc_q_put(call->output, i,
                   muc_scale_quantize(out, (float)muc_ref_real(call->inputs[0], i)));

@@ -116,8 +116,7 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
     memset(r.sums, 0, elements * sizeof(*r.sums));
     muc_ref_walk_of(call->inputs[0], operands, 1, &walk);
     muc_ref_walk_each(&walk, accumulate, &r);
-    m = call->node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, out, count)
-                                             : muc_scale_change(call->node->op, x, out);
+    m = muc_scale_reduction(call->node->op, x, out, count);
     muc_scale_clamp(call->node, out, &least, &most);
     factor = call->node->op == MUC_OP_REDUCE_MEAN ? 1.0 / (double)count : 1;
     factor = factor * (double)muc_scale_of(x) / (double)muc_scale_of(out);

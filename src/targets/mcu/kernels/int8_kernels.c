@@ -477,7 +477,7 @@ muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(begin_kernel(l, node, "mean_s8", &cut));
     add_field(l, "pixels", pixels);
     add_field(l, "c", c);
-    add_multiplier(l, "mul", "shift", muc_scale_mean(x, y, pixels));
+    add_multiplier(l, "mul", "shift", muc_scale_reduction(node->op, x, y, pixels));
     add_field(l, "in_zero", zero_of(x));
     add_output(l, &output);
     return end_kernel(l, "mean_s8", 1, "layer.c = (int32_t)channels;");
@@ -537,19 +537,19 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char
 static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const muc_add_scales scales = muc_scale_add(a, b, muc_mcu_output(l, node, 0));
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const muc_integer_scales scales = muc_scale_integers(node, a, b, y);
     const mur_output_s8 output = output_of(l, node);
     const muc_mcu_tile_layer cut = cut_pair(l, node);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
     const mur_add_s8 layer = {
         .count = (int32_t)muc_mcu_most_elements(l, a),
         .b_count = (int32_t)muc_mcu_most_elements(l, b),
-        .a_mul = scales.a.mantissa,
-        .a_shift = scales.a.shift,
-        .b_mul = scales.b.mantissa,
-        .b_shift = scales.b.shift,
-        .mul = scales.out.mantissa,
-        .shift = scales.out.shift,
+        .a_mul = scales.operands[0].mantissa,
+        .a_shift = scales.operands[0].shift,
+        .b_mul = scales.operands[1].mantissa,
+        .b_shift = scales.operands[1].shift,
+        .mul = scales.factor.mantissa,
+        .shift = scales.factor.shift,
         .left_shift = (uint8_t)scales.left_shift,
         .subtract = node->op == MUC_OP_SUB,
         .a_zero = zero_of(a),
@@ -582,7 +582,8 @@ static muc_status write_mul(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(begin_kernel(l, node, "mul_s8", &cut));
     add_field(l, "count", (int64_t)muc_mcu_most_elements(l, a));
     add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, b));
-    add_multiplier(l, "mul", "shift", muc_scale_mul(a, b, muc_mcu_output(l, node, 0)));
+    add_multiplier(l, "mul", "shift",
+                   muc_scale_integers(node, a, b, muc_mcu_output(l, node, 0)).factor);
     add_field(l, "a_zero", zero_of(a));
     add_field(l, "b_zero", zero_of(b));
     add_output(l, &output);
@@ -735,7 +736,7 @@ muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
         return convert(l, node, "mur_ref_quantize_f32", y);
     if (muc_scale_is_same(x->quantization, y->quantization))
         return muc_mcu_make_view(l, node, 0);
-    factor = muc_scale_change(node->op, x, y);
+    factor = muc_scale_integers(node, x, NULL, y).factor;
     cut = muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
     MUC_TRY(begin_kernel(l, node, "requant_s8", &cut));
     add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));

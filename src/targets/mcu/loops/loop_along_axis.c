@@ -84,8 +84,7 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     uint64_t count = muc_mcu_most_elements(l, x) / muc_mcu_most_elements(l, y);
-    muc_multiplier m = node->op == MUC_OP_REDUCE_MEAN ? muc_scale_mean(x, y, count)
-                                                      : muc_scale_change(node->op, x, y);
+    muc_multiplier m = muc_scale_reduction(node->op, x, y, count);
     int32_t least, most, zero = muc_zero_of(y);
     muc_mcu_nest nest = { .l = l };
     muc_text *text = &l->text;

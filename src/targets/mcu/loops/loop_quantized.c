@@ -2,7 +2,7 @@
  * TensorFlow Lite's arithmetic, for int8, uint8 and int16.
  */
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
@@ -13,144 +13,55 @@ static uint32_t width_of(const muc_tensor *tensor)
     return muc_dtype_get(tensor->dtype)->block_bytes;
 }
 
-static void print_multiplier(muc_text *text, muc_multiplier m)
+/* what muc_scale_integers has by a name of quantized_elements.def */
+static void print_factor(muc_text *text, const char *formula, const char *name, muc_multiplier m)
 {
-    muc_text_add(text, "%" PRId32 ", %" PRId32, m.mantissa, m.shift);
+    if (strstr(formula, name))
+        muc_text_add(text, "    enum { %s_mul = %" PRId32 ", %s_shift = %" PRId32 " };\n", name,
+                     m.mantissa, name, m.shift);
 }
 
-/* "mur_scale_q31(X, mantissa, shift)" */
-static void print_scaled(muc_text *text, const char *x, muc_multiplier m)
+/* "const int32_t p = ..": the input's integer without its zero point, in the formula's units */
+static void print_operand(muc_text *line, const char *name, uint32_t i, int32_t zero,
+                          const muc_integer_scales *s)
 {
-    muc_text_add(text, "mur_scale_q31(%s, ", x);
-    print_multiplier(text, m);
-    muc_text_add(text, ")");
-}
+    muc_multiplier m = s->operands[i];
 
-/* the same of an integer of 17 bits at most, which times 1 is itself */
-static void print_changed(muc_text *text, const char *x, muc_multiplier m)
-{
-    if (m.mantissa == 1 << 30 && m.shift == 1)
-        muc_text_add(text, "%s", x);
+    muc_text_add(line, "const int32_t %s = ", name);
+    if (!s->has_operands || (m.mantissa == 1 << 30 && m.shift == 1)) /* times 1 */
+        muc_text_add(line, "@%s - (%" PRId32 ");\n", muc_mcu_input_name(i), zero);
     else
-        print_scaled(text, x, m);
+        muc_text_add(line,
+                     "mur_scale_q31(mur_shift_left(@%s - (%" PRId32 "), %d), %" PRId32 ", %" PRId32
+                     ");\n",
+                     muc_mcu_input_name(i), zero, s->left_shift, m.mantissa, m.shift);
 }
 
-/* p and q, the inputs' integers without their zero points, and "x = ", the output's without its */
-static muc_status begin_integers(muc_mcu_lowering *l, const muc_node *node, uint32_t inputs,
-                                 muc_mcu_nest *nest, muc_text *line)
+static const char *formula_of(muc_op op)
 {
-    static const char names[] = "pq";
+    static const char *const formulas[MUC_OP_COUNT] = {
+#define TEXT(formula) #formula
+#define EXPANDED(formula) TEXT(formula)
+#define SCALE(x, by) mur_scale_q31(x, by##_mul, by##_shift)
+#define MUC_INTEGERS(op, formula) [MUC_OP_##op] = EXPANDED(formula),
+#include "graph/quantized_elements.def"
+    };
 
-    MUC_TRY(muc_mcu_begin_elements(l, node, inputs, inputs, true, nest));
-    for (uint32_t i = 0; i < inputs; i++)
-        muc_text_add(line, "const int32_t %c = @%s - (%" PRId32 ");\n", names[i],
-                     muc_mcu_input_name(i), muc_zero_of(muc_mcu_input(l, node, i)));
-    muc_text_add(line, "const int32_t x = ");
-    return MUC_OK;
+    return formulas[op];
 }
 
-/* after the value of x */
-static muc_status end_integers(muc_mcu_nest *nest, muc_text *line, const muc_node *node,
-                               int32_t least, int32_t most)
+bool muc_mcu_takes_elements_quantized(const muc_mcu_lowering *l, const muc_node *node)
 {
-    muc_mcu_lowering *l = nest->l;
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    uint32_t operands = muc_integer_operands(node);
 
-    muc_text_add(line, ";\n\n@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));",
-                 muc_mcu_c_type(y->dtype), least - muc_zero_of(y), most - muc_zero_of(y),
-                 muc_zero_of(y));
-    MUC_TRY(muc_mcu_end_elements(nest, line));
-    for (uint32_t i = 0; i + 1 < nest->operand_count; i++) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
-        if (x->kind != MUC_TENSOR_CONST && width_of(x) == width_of(y) &&
-            muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y))
-            muc_mcu_may_overlap(l, i, 0);
-    }
-    return MUC_OK;
-}
-
-/* ---- two inputs ---- */
-
-bool muc_mcu_takes_pair_quantized(const muc_mcu_lowering *l, const muc_node *node)
-{
-    if (node->op == MUC_OP_DIV && (muc_mcu_input(l, node, 0)->dtype == MUC_I16 ||
-                                   muc_mcu_input(l, node, 1)->dtype == MUC_I16))
-        return false;
-    return node->input_count == 2 && muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
-           muc_mcu_is_quantized(muc_mcu_input(l, node, 1)) &&
-           muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
-}
-
-static void print_pair(const muc_mcu_lowering *l, const muc_node *node, muc_text *text)
-{
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-    const muc_add_scales add = muc_scale_add(a, b, y);
-
-    if (node->op == MUC_OP_ADD || node->op == MUC_OP_SUB) {
-        char side[2][48];
-
-        snprintf(side[0], sizeof(side[0]), "mur_shift_left(p, %d)", add.left_shift);
-        snprintf(side[1], sizeof(side[1]), "mur_shift_left(q, %d)", add.left_shift);
-        muc_text_add(text, "mur_scale_q31(");
-        print_scaled(text, side[0], add.a);
-        muc_text_add(text, node->op == MUC_OP_ADD ? " + " : " - ");
-        print_scaled(text, side[1], add.b);
-        muc_text_add(text, ", ");
-        print_multiplier(text, add.out);
-        muc_text_add(text, ")");
-    } else if (node->op == MUC_OP_MUL) {
-        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
-    } else if (node->op == MUC_OP_DIV) {
-        char quotient[64];
-
-        snprintf(quotient, sizeof(quotient), "p * (1 << %d) / (q == 0 ? 1 : q)", MUC_DIV_SHIFT);
-        print_scaled(text, quotient, muc_scale_div(a, b, y));
-    } else if (node->op == MUC_OP_PRELU) {
-        muc_text_add(text, "p >= 0 ? ");
-        print_scaled(text, "p", muc_scale_ratio(a, y));
-        muc_text_add(text, " : ");
-        print_scaled(text, "p * q", muc_scale_mul(a, b, y));
-    } else {
-        const muc_multiplier p = muc_scale_ratio(a, y);
-        const muc_multiplier q = muc_scale_ratio(b, y);
-
-        print_changed(text, "p", p);
-        muc_text_add(text, node->op == MUC_OP_MAX ? " > " : " < ");
-        print_changed(text, "q", q);
-        muc_text_add(text, " ? ");
-        print_changed(text, "p", p);
-        muc_text_add(text, " : ");
-        print_changed(text, "q", q);
-    }
-}
-
-muc_status muc_mcu_write_pair_quantized(muc_mcu_lowering *l, const muc_node *node)
-{
-    muc_text line = { 0 };
-    int32_t least, most;
-    muc_mcu_nest nest;
-
-    muc_scale_clamp(node, muc_mcu_output(l, node, 0), &least, &most);
-    MUC_TRY(begin_integers(l, node, 2, &nest, &line));
-    print_pair(l, node, &line);
-    return end_integers(&nest, &line, node, least, most);
-}
-
-/* ---- one input ---- */
-
-bool muc_mcu_takes_change_quantized(const muc_mcu_lowering *l, const muc_node *node)
-{
-    for (uint32_t i = 1; i < node->input_count; i++) {
-        const muc_tensor *bound = muc_mcu_input(l, node, i);
-
-        if (bound &&
-            (!muc_mcu_is_quantized(bound) || bound->kind != MUC_TENSOR_CONST || !bound->data))
+        if ((i < operands || x) && (!muc_mcu_is_quantized(x) || (i >= operands && !x->data) ||
+                                    (node->op == MUC_OP_DIV && x->dtype == MUC_I16)))
             return false;
     }
-    return muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
-           muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
+    return operands <= 2 && muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
 }
 
 /* the same bytes with a sign or without: 128 less, or more */
@@ -175,29 +86,39 @@ static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
     return MUC_OK;
 }
 
-muc_status muc_mcu_write_change_quantized(muc_mcu_lowering *l, const muc_node *node)
+muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    bool leaks = node->op == MUC_OP_LEAKY_RELU;
+    static const char *const names[] = { "p", "q" };
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const uint32_t operands = muc_integer_operands(node);
+    const muc_integer_scales s = muc_scale_integers(node, a, operands > 1 ? b : NULL, y);
+    const char *formula = formula_of(node->op);
     muc_text line = { 0 };
     int32_t least, most;
     muc_mcu_nest nest;
 
-    if (is_shift(node, x, y))
+    if (is_shift(node, a, y))
         return write_shift(l, node);
-    muc_scale_clamp(node, y, &least, &most);
-    muc_scale_bounds(node->op, y, muc_mcu_input(l, node, 1), muc_mcu_input(l, node, 2), &least,
-                     &most);
-    muc_scale_uncross(&least, most);
-    MUC_TRY(begin_integers(l, node, 1, &nest, &line));
-    if (leaks)
-        muc_text_add(&line, "p >= 0 ? ");
-    print_scaled(&line, "p", leaks ? muc_scale_ratio(x, y) : muc_scale_change(node->op, x, y));
-    if (leaks) {
-        muc_text_add(&line, " : ");
-        print_scaled(&line, "p", muc_scale_leak(x, muc_node_real(node, MUC_KEY_ALPHA), y));
+    muc_scale_element_bounds(node, y, b, muc_mcu_input(l, node, 2), &least, &most);
+    MUC_TRY(muc_mcu_begin_elements(l, node, operands, operands, true, &nest));
+    print_factor(&l->text, formula, "factor", s.factor);
+    print_factor(&l->text, formula, "above", s.above);
+    for (uint32_t i = 0; i < operands; i++)
+        print_operand(&line, names[i], i, muc_zero_of(muc_mcu_input(l, node, i)), &s);
+    muc_text_add(&line, "const int32_t x = %s;\n\n", formula);
+    muc_text_add(&line, "@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));",
+                 muc_mcu_c_type(y->dtype), least - muc_zero_of(y), most - muc_zero_of(y),
+                 muc_zero_of(y));
+    MUC_TRY(muc_mcu_end_elements(&nest, &line));
+    for (uint32_t i = 0; i < operands; i++) {
+        const muc_tensor *x = muc_mcu_input(l, node, i);
+
+        if (x->kind != MUC_TENSOR_CONST && width_of(x) == width_of(y) &&
+            muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y))
+            muc_mcu_may_overlap(l, i, 0);
     }
-    return end_integers(&nest, &line, node, least, most);
+    return MUC_OK;
 }
 
 bool muc_mcu_takes_quantize_loops(const muc_mcu_lowering *l, const muc_node *node)
