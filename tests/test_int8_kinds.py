@@ -57,5 +57,12 @@ def test_a_group_norm_that_pytorch_wrote_is_one_layer():
     assert [layer for layer in layers if layer != "transpose"] == ["group_norm"], layers  # channels are last inside
 
 
+def test_networks_of_functions_alone_are_tables():
+    x = draw(SAMPLES * 4, 96)
+    for operator, real, decibels in (("neg x", np.negative, 38), ("mul x, x", np.square, 30), ("softsign x", lambda x: x / (1 + abs(x)), 35)):
+        text = f"tensor x = input f32 [4, 96]\nnode y f32 [4, 96] = {operator}\noutput y\n"
+        assert "lookup" in judge(text, {"x": x}, lambda x: [real(x)], decibels), operator
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

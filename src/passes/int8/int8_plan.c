@@ -397,7 +397,7 @@ static muc_status plan_function(const pass *p, const muc_node *node, const bool 
                                                                                        : TABLE;
     if (*out == TABLE && !is_real(p, y))
         *out = FLOAT;
-    if (*out == TABLE && old(p, x)->kind == MUC_TENSOR_INPUT)
+    if (*out == TABLE && old(p, x)->kind == MUC_TENSOR_INPUT && !p->ranges->assumed)
         MUC_TRY(is_worth_table(p, y, &worth));
     if (!worth)
         *out = FLOAT;

@@ -135,6 +135,7 @@ muc_status muc_ranges_assume(muc_context *ctx, muc_ranges *ranges, bool unlike)
             MUC_TRY(muc_range_add(ctx, &ranges->tensors[i], tensor->name, ends, MUC_COUNT(ends)));
     }
     ranges->runs++;
+    ranges->assumed = true;
     return MUC_OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct muc_ranges {
     muc_mask *masks;    /* [count] */
     uint32_t count;     /* of the graph's tensors, before a pass changes it */
     uint64_t runs;
+    bool assumed; /* by muc_ranges_assume: how numbers are spread is not known */
 } muc_ranges;
 
 muc_status muc_ranges_new(muc_context *ctx, const muc_graph *graph, muc_ranges *out);
