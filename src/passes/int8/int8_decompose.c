@@ -306,11 +306,11 @@ static muc_status split_log_sum_exp(muc_rewrite *r, const muc_node *node, bool *
         return MUC_OK;
     *done = true;
     MUC_TRY(get_inputs(r, node, inputs));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_MAX, node->name, inputs, 1, a.items, a.count, NULL,
-                            &sum[1]));
     muc_attribute_list_set(&a, (muc_attribute){ .key = MUC_KEY_KEEP_DIMS, .value.integer = 1 });
     MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_MAX, node->name, inputs, 1, a.items, a.count, NULL,
                             &inputs[1]));
+    MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[1], out(r, node)->dims, out(r, node)->rank,
+                                 &sum[1]));
     MUC_TRY(add(r, node, MUC_OP_SUB, inputs, 2, &inputs[0]));
     MUC_TRY(add(r, node, MUC_OP_EXP, inputs, 1, &inputs[0]));
     MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_SUM, node->name, inputs, 1, node->attributes,

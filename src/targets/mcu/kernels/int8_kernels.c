@@ -645,8 +645,10 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_is_s8(muc_mcu_input(l, node, 0)) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
-           muc_mcu_is_static(l, muc_mcu_input(l, node, 0));
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+
+    return muc_mcu_is_quantized(x) && muc_mcu_is_byte(x) && muc_mcu_is_quantized(y) &&
+           y->dtype == x->dtype && muc_mcu_is_static(l, x);
 }
 
 muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
@@ -682,15 +684,21 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
     return MUC_OK;
 }
 
+/* of uint8, too, of which those are first whose top bit is set */
 muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
 {
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
     const muc_mcu_tile_layer cut =
-        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)), 1, false);
-    int8_t *table;
+        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
+    unsigned turn = x->dtype == MUC_U8 ? 128 : 0;
+    int8_t table[256];
+    uint8_t *turned;
 
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &table));
+    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &turned));
     MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
-    return muc_mcu_write_table(l, node, &cut, (const uint8_t *)table);
+    for (unsigned i = 0; i < 256; i++)
+        turned[i] = (uint8_t)table[i ^ turn];
+    return muc_mcu_write_table(l, node, &cut, turned);
 }
 
 /* ---- to and from real numbers ---- */

@@ -34,29 +34,73 @@ static void keep_partial_sum(const muc_mcu_nest *nest, unsigned depth)
     muc_text_add(text, "}\n");
 }
 
-/* ---- QuantLib's: operands 3 and on are factors, then a's zero point ---- */
+/* ---- of integers: zero points, scales and factors are operands behind a, b and y ---- */
 
+enum { A_SCALE = 1, B_SCALE = 4, Y_SCALE = 6, Y_ZERO }; /* inputs of qlinear_matmul */
+
+/* QuantLib's */
 static bool is_requantized(const muc_node *node)
 {
     return muc_node_attribute(node, MUC_KEY_SHIFT) != NULL;
 }
 
-/* operand a or b less its zero point, which a quantization has, or QuantLib's operand 5 of a */
+/* ONNX's, with scales */
+static bool has_scales(const muc_node *node)
+{
+    return muc_op_product(node->op)->weights > 1;
+}
+
+/* an input that is one, or NULL */
+static const muc_mcu_operand *operand_of(const muc_mcu_nest *nest, uint32_t input)
+{
+    for (uint32_t i = 3; input && i < nest->operand_count; i++)
+        if (nest->operands[i].name == muc_mcu_input_name(input))
+            return &nest->operands[i];
+    return NULL;
+}
+
+/* One element, or one for each turn of a loop. */
+static void add_numbers(muc_mcu_nest *nest, const muc_node *node, uint32_t input, uint32_t loop)
+{
+    const muc_tensor *t = input ? muc_mcu_input(nest->l, node, input) : NULL;
+
+    if (t)
+        muc_mcu_nest_add(nest, muc_mcu_input_name(input))->strides[loop].factor =
+            muc_mcu_most_elements(nest->l, t) > 1;
+}
+
+/* those of a vary along the loop of rows, others along that of columns */
+static void add_integers(muc_mcu_nest *nest, const muc_node *node, uint32_t row, uint32_t column)
+{
+    const muc_product *in = muc_op_product(node->op);
+
+    for (uint32_t i = 2; is_requantized(node) && i < 4; i++)
+        add_numbers(nest, node, i, column);
+    add_numbers(nest, node, in->zero, row);
+    add_numbers(nest, node, in->weights_zero, column);
+    if (has_scales(node)) {
+        add_numbers(nest, node, A_SCALE, row);
+        add_numbers(nest, node, B_SCALE, column);
+    }
+}
+
+/* operand a or b less its zero point, which a quantization has, or another operand */
 static void print_less_zero(const muc_mcu_nest *nest, const muc_node *node, uint32_t side)
 {
-    const muc_quantization *q = muc_mcu_input(nest->l, node, side)->quantization;
-    bool has_zero = q || (side == 0 && is_requantized(node) && muc_mcu_input(nest->l, node, 4));
+    const muc_product *in = muc_op_product(node->op);
+    const muc_quantization *q = muc_mcu_input(nest->l, node, side ? in->weights : 0)->quantization;
+    const muc_mcu_operand *zero = operand_of(nest, side ? in->weights_zero : in->zero);
     muc_text *text = &nest->l->text;
 
-    muc_text_add(text, has_zero ? "(" : "");
+    muc_text_add(text, q || zero ? "(" : "");
     muc_mcu_nest_print(nest, &nest->operands[side], text);
     if (q) {
         muc_text_add(text, " - (%" PRId32 ")", q->zero_points[0]);
-    } else if (has_zero) {
+    } else if (zero) {
         muc_text_add(text, " - ");
-        muc_mcu_nest_print(nest, &nest->operands[5], text);
+        muc_mcu_nest_print(nest, zero, text);
     }
-    muc_text_add(text, has_zero ? ")" : "");
+    muc_text_add(text, q || zero ? ")" : "");
 }
 
 /* " = (type)rescaled sum;", as TensorFlow Lite does */
@@ -83,24 +127,28 @@ static void print_requantized(const muc_mcu_nest *nest, const muc_node *node)
 
     muc_text_add(text, " = (%s)mur_quantlib_requant(sum",
                  muc_mcu_c_type(muc_mcu_output(nest->l, node, 0)->dtype));
-    for (uint32_t i = 3; i < 5; i++) {
+    for (uint32_t i = 2; i < 4; i++) {
         muc_text_add(text, ", ");
-        muc_mcu_nest_print(nest, &nest->operands[i], text);
+        muc_mcu_nest_print(nest, operand_of(nest, i), text);
     }
     muc_mcu_print_requant(&nest->l->text, node);
     muc_text_add(text, ");\n");
 }
 
-/* factors and zero point, of which `column` of y is the loop of columns */
-static void add_requantization(muc_mcu_nest *nest, const muc_node *node, uint32_t column)
+/* " = (type)scaled sum;" */
+static void print_scaled(const muc_mcu_nest *nest, const muc_node *node)
 {
-    for (uint32_t i = 2; is_requantized(node) && i < node->input_count; i++) {
-        const muc_tensor *t = muc_mcu_input(nest->l, node, i);
+    muc_dtype to = muc_mcu_output(nest->l, node, 0)->dtype;
+    muc_text *text = &nest->l->text;
+    int64_t low = 0, high = 0;
 
-        if (t)
-            muc_mcu_nest_add(nest, muc_mcu_input_name(i))->strides[column].factor =
-                muc_mcu_most_elements(nest->l, t) > 1;
-    }
+    muc_dtype_range(to, &low, &high);
+    muc_text_add(text, " = (%s)mur_quantize_sum(sum, (double)", muc_mcu_c_type(to));
+    muc_mcu_nest_print(nest, operand_of(nest, A_SCALE), text);
+    muc_text_add(text, " * (double)");
+    muc_mcu_nest_print(nest, operand_of(nest, B_SCALE), text);
+    muc_text_add(text, " / (double)%s[0], %s[0], %" PRId64 ", %" PRId64 ");\n",
+                 muc_mcu_input_name(Y_SCALE), muc_mcu_input_name(Y_ZERO), low, high);
 }
 
 /* the sum of a * b along the nest's last loop; start and end are expressions of C or NULL */
@@ -113,15 +161,13 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
     muc_text *text = &l->text;
     bool is_real = y->dtype == MUC_F32, is_rescaled = y->quantization != NULL;
     bool is_wide = is_rescaled && muc_mcu_input(l, node, 0)->dtype == MUC_I16;
-    const char *type = is_wide                               ? "int64_t"
-                       : is_rescaled || is_requantized(node) ? "int32_t"
-                                                             : muc_mcu_c_type(y->dtype);
+    bool is_rounded = is_rescaled || is_requantized(node) || has_scales(node);
+    const char *type = is_wide ? "int64_t" : is_rounded ? "int32_t" : muc_mcu_c_type(y->dtype);
     uint64_t macs =
         muc_mcu_most_elements(l, y) * muc_expr_get(l->graph->pool, nest->extents[outer])->hi;
 
-    MUC_TRY(muc_mcu_nest_tile(nest, node, outer,
-                              is_rescaled || is_requantized(node) ? MUC_MCU_CUT_CHANNELS
-                                                                  : MUC_MCU_CUT_SUMS));
+    MUC_TRY(
+        muc_mcu_nest_tile(nest, node, outer, is_rounded ? MUC_MCU_CUT_CHANNELS : MUC_MCU_CUT_SUMS));
     muc_mcu_nest_open(nest, 0, outer, 1);
     muc_mcu_indent(text, 1 + outer);
     muc_text_add(text, "%s sum = ", type);
@@ -148,11 +194,13 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
         keep_partial_sum(nest, 1 + outer);
     muc_mcu_indent(text, 1 + outer);
     muc_mcu_nest_print(nest, &nest->operands[2], text);
-    if (is_rescaled || is_requantized(node)) {
+    if (is_rounded) {
         if (is_rescaled)
             print_rescaled(nest, node, is_wide);
-        else
+        else if (is_requantized(node))
             print_requantized(nest, node);
+        else
+            print_scaled(nest, node);
         muc_mcu_nest_close(nest, 0, outer, 1);
         return muc_mcu_end_function(l, 0, macs);
     }
@@ -170,15 +218,17 @@ static muc_status write_product(muc_mcu_nest *nest, const muc_node *node, const 
 /* y [.., M, N] = a [.., M, K] b [.., K, N], either side broadcast over the batches */
 muc_status muc_mcu_write_matmul_loops(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const uint32_t weights = muc_op_product(node->op)->weights;
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, weights);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     uint32_t a_rows = a->rank > 1, b_columns = b->rank > 1;
     uint32_t batch = y->rank - a_rows - b_columns, loops = 0;
     muc_mcu_nest nest = muc_mcu_nest_of(l, y);
-    muc_mcu_operand *of_a = muc_mcu_nest_add(&nest, "a"), *of_b = muc_mcu_nest_add(&nest, "b");
+    muc_mcu_operand *of_a = muc_mcu_nest_add(&nest, "a");
+    muc_mcu_operand *of_b = muc_mcu_nest_add(&nest, muc_mcu_input_name(weights));
     muc_mcu_operand *of_y = muc_mcu_nest_add(&nest, "y");
 
-    add_requantization(&nest, node, y->rank - 1);
+    add_integers(&nest, node, batch, y->rank - 1);
     MUC_TRY(muc_mcu_begin_function(l, node));
     for (; loops < batch; loops++) {
         uint32_t ia = loops + a->rank - 2 - batch, ib = loops + b->rank - 2 - batch;
@@ -201,15 +251,18 @@ muc_status muc_mcu_write_matmul_loops(muc_mcu_lowering *l, const muc_node *node)
     return write_product(&nest, node, NULL, "");
 }
 
-/* of plain integers no zero points */
+/* with zero points bytes */
 bool muc_mcu_takes_matmul_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_product *in = muc_op_product(node->op);
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, in->weights);
 
     if (a->quantization)
         return muc_mcu_is_quantized(a) && muc_mcu_is_quantized(b) &&
                muc_mcu_is_quantized(muc_mcu_output(l, node, 0)) && a->rank >= 2 && b->rank >= 2;
-    return is_plain_product(l, node) && (!muc_op_product(node->op)->zero || node->input_count == 2);
+    if (in->zero && node->input_count > 2 && !is_requantized(node))
+        return muc_mcu_is_byte(a) && muc_mcu_is_byte(b);
+    return is_plain_product(l, node);
 }
 
 bool muc_mcu_takes_linear_loops(const muc_mcu_lowering *l, const muc_node *node)
@@ -228,7 +281,7 @@ muc_status muc_mcu_write_linear_loops(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_operand *of_y = muc_mcu_nest_add(&nest, "y");
     muc_mcu_operand *bias = is_requantized(node) ? NULL : muc_mcu_nest_add(&nest, "c");
 
-    add_requantization(&nest, node, column);
+    add_integers(&nest, node, 0, column);
     MUC_TRY(muc_mcu_begin_function(l, node));
     for (uint32_t i = 0; i < y->rank; i++)
         of_y->strides[i] = muc_mcu_dense(l, y, i);

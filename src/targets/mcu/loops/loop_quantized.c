@@ -142,34 +142,6 @@ muc_status muc_mcu_write_quantize_loops(muc_mcu_lowering *l, const muc_node *nod
     return muc_mcu_end_elements(&nest, &line);
 }
 
-/* ---- tables of uint8 ---- */
-
-bool muc_mcu_takes_table_quantized(const muc_mcu_lowering *l, const muc_node *node)
-{
-    return muc_mcu_is_quantized(muc_mcu_input(l, node, 0)) &&
-           muc_mcu_is_quantized(muc_mcu_output(l, node, 0)) &&
-           muc_mcu_input(l, node, 0)->dtype == MUC_U8 &&
-           muc_mcu_output(l, node, 0)->dtype == MUC_U8;
-}
-
-muc_status muc_mcu_write_table_quantized(muc_mcu_lowering *l, const muc_node *node)
-{
-    muc_text line = { 0 };
-    int8_t table[256];
-    muc_mcu_nest nest;
-
-    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
-    MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, false, &nest));
-    muc_text_add(&l->text, "    static const uint8_t table[256] = {");
-    for (unsigned i = 0; i < 256; i++)
-        muc_text_add(&l->text, "%s%u,", i % 16 ? " " : "\n        ", (uint8_t)table[i]);
-    muc_text_add(&l->text, "\n    };\n\n");
-    muc_text_add(&line, "@y = table[@a];");
-    MUC_TRY(muc_mcu_end_elements(&nest, &line));
-    muc_mcu_share_pointwise(l, node);
-    return MUC_OK;
-}
-
 /* ---- tables of int16 ---- */
 
 bool muc_mcu_takes_sigmoid_s16(const muc_mcu_lowering *l, const muc_node *node)
