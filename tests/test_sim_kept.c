@@ -196,12 +196,190 @@ static void random_program(void)
     }
 }
 
+/* ---- attention ---- */
+
+enum {
+    ATTENTION_STEPS = 100,
+    HEAD = 64,
+    TOKENS = 64,
+    SCORES = 0, /* in GB, */
+    STATE = 1200,
+    SUMS = 1300,
+    VALUES = 3000,
+    OWN_SUMS = 5000,
+    WEIGHTS = 2000, /* in I1, and */
+    OWN_WEIGHTS = 4000,
+    PACKED = 6000 /* in W1 */
+};
+
+static words steps[ATTENTION_STEPS];
+static uint32_t step_count;
+
+static void add_step(words x)
+{
+    if (step_count < ATTENTION_STEPS)
+        steps[step_count++] = x;
+}
+
+/* Keys and values of two steps, to KV and then to W0 and W1; in one case of ten other bytes lie
+ * over the end of them. */
+static void load_keys_and_values(uint32_t width)
+{
+    uint32_t slots = slots_size(64, 2), keys = 2 * TOKENS * slots, values = 2 * width * slots;
+    uint32_t at = random_below(2);
+
+    add_step(quant_words((quant){ .saddr = 4000,
+                                  .spitch = 24,
+                                  .rows = 2 * TOKENS,
+                                  .k = HEAD,
+                                  .dst = W0,
+                                  .dpitch = slots,
+                                  .terms = 2 }));
+    add_step(st(W0, 0, KV, 0, keys));
+    for (uint32_t i = 0; i < 2; i++)
+        add_step(qpack_words((qpack){ .saddr = VALUES + 100 * i,
+                                      .spitch = 30,
+                                      .rows = TOKENS,
+                                      .cols = width,
+                                      .dst = W1,
+                                      .daddr = i * width * slots,
+                                      .terms = 2 }));
+    add_step(st(W1, 0, KV, keys, values));
+    add_step(ld(W0, 0, KV, 0, keys));
+    add_step(ld(W1, 0, KV, keys, values));
+    if (random_below(10) == 0)
+        add_step(ld(W0 + at, random_below(at ? values : keys), WGTS, random_below(100), 40));
+}
+
+/* What steps have in common. */
+typedef struct attention {
+    uint32_t rows, width, slots;
+} attention;
+
+static void add_attention_step(const attention *of, uint32_t i)
+{
+    bool odd = random_below(12) == 0; /* not all tokens are seen */
+    uint32_t hide = odd ? random_below(100) : 0, other = random_below(30);
+
+    add_step(mm_words((mm){ .src = I1,
+                            .spitch = of->slots,
+                            .rows = of->rows,
+                            .k = HEAD,
+                            .terms = 2,
+                            .wsrc = W0,
+                            .waddr = i % 2 * TOKENS * of->slots,
+                            .wlen = TOKENS * of->slots,
+                            .cols = TOKENS,
+                            .daddr = SCORES,
+                            .dpitch = TOKENS }));
+    if (other == 0)
+        add_step(random_left(1));
+    add_step(smax_words((smax){ .saddr = SCORES,
+                                .rows = of->rows,
+                                .group = 3,
+                                .valid = odd ? 1 + random_below(TOKENS) : TOKENS,
+                                .first = i == 0,
+                                .taddr = STATE,
+                                .oaddr = SUMS,
+                                .k = of->width,
+                                .dst = I1,
+                                .daddr = WEIGHTS,
+                                .dpitch = of->slots,
+                                .terms = 2,
+                                .hide = hide,
+                                .scale = 0.01f * (float)(1 + random_below(9)) }));
+    if (other == 1)
+        add_step(random_left(2));
+    add_step(mm_words((mm){ .src = I1,
+                            .saddr = WEIGHTS,
+                            .spitch = of->slots,
+                            .rows = of->rows,
+                            .k = TOKENS,
+                            .terms = 2,
+                            .wsrc = W1,
+                            .waddr = i % 2 * of->width * of->slots,
+                            .wlen = of->width * of->slots,
+                            .cols = of->width,
+                            .daddr = SUMS + (other == 2 ? 8 : 0),
+                            .dpitch = of->width,
+                            .acc = 1 }));
+    if (other == 3)
+        add_step(st(GB, 4 * SUMS, IO, 0, 400));
+}
+
+/* Tokens that pack the values of their own block, each one more. */
+static void add_own_tokens(uint32_t rows, uint32_t width)
+{
+    uint32_t count = 1 + random_below(8), before = random_below(40);
+    uint32_t values = random_below(10) ? VALUES : OWN_SUMS - 30 * before;
+
+    for (uint32_t i = 0; i < count; i++)
+        add_step(quant_words((quant){ .saddr = 4000 + 50 * i,
+                                      .spitch = 64,
+                                      .rows = rows,
+                                      .k = before + i + (random_below(60) != 0),
+                                      .dst = I1,
+                                      .daddr = OWN_WEIGHTS + i * rows * slots_size(64, 2),
+                                      .dpitch = slots_size(64, 2),
+                                      .terms = 2 }));
+    for (uint32_t i = 0; i < count; i++) {
+        add_step(qpack_words((qpack){ .saddr = values,
+                                      .spitch = 30,
+                                      .rows = before + i + 1,
+                                      .cols = width,
+                                      .dst = W1,
+                                      .daddr = PACKED,
+                                      .terms = 2 }));
+        if (random_below(40) == 0)
+            add_step(ld(W1, PACKED + random_below(100), KV, 0, 200));
+        add_step(mm_words((mm){ .src = I1,
+                                .saddr = OWN_WEIGHTS + i * rows * slots_size(64, 2),
+                                .spitch = slots_size(64, 2),
+                                .rows = rows,
+                                .k = before + i + 1,
+                                .terms = 2,
+                                .wsrc = W1,
+                                .waddr = PACKED,
+                                .wlen = 4000,
+                                .cols = width,
+                                .daddr = OWN_SUMS + i * rows * width,
+                                .dpitch = width,
+                                .acc = random_below(10) != 0 }));
+    }
+}
+
+static void attention_program(void)
+{
+    attention of = { 1 + random_below(18), 4 + random_below(21), slots_size(64, 2) };
+    uint32_t count = 1 + random_below(7);
+
+    step_count = 0;
+    load_keys_and_values(of.width);
+    add_step(quant_words((quant){ .saddr = 4000 + random_below(100),
+                                  .spitch = 64,
+                                  .rows = of.rows,
+                                  .k = HEAD,
+                                  .dst = I1,
+                                  .dpitch = of.slots,
+                                  .terms = 2 }));
+    for (uint32_t i = 0; i < count; i++)
+        add_attention_step(&of, i);
+    add_own_tokens(1 + random_below(6), of.width);
+    add_step(div_words((divide){ .saddr = SUMS,
+                                 .rows = of.rows,
+                                 .group = 1,
+                                 .k = of.width,
+                                 .taddr = STATE,
+                                 .daddr = SUMS,
+                                 .dpitch = of.width }));
+}
+
 /* ---- machines ---- */
 
 static muc_fast_product *products;
 static muc_context *threads;
 
-static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stopped)
+static void run_all(int form, uint64_t seed, bool attends, const char **reason, uint32_t *stopped)
 {
     random_state = (uint32_t)seed;
     memset(&b, 0, sizeof(b));
@@ -213,15 +391,18 @@ static void run_all(int form, uint64_t seed, const char **reason, uint32_t *stop
         muc_fast_product_use(products, &b.sim);
     if (form == 2)
         muc_fast_product_keep(threads, products, &b.sim);
-    random_program();
+    if (attends)
+        attention_program();
+    else
+        random_program();
     for (uint32_t i = 0; i < PASSES * STEPS && !b.sim.fault.reason; i++)
-        submit(program[i % STEPS]);
+        submit(attends ? steps[i % step_count] : program[i % STEPS]);
     mur_sim_settle(&b.sim);
     *reason = b.sim.fault.reason;
     memcpy(stopped, b.sim.fault.words, sizeof(b.sim.fault.words));
 }
 
-enum how { NARROW = 1, SHARED = 2, PACKED = 4 };
+enum how { NARROW = 1, SHARED = 2, PACKS = 4, ATTENDS = 8 };
 
 static void check_form(int form, unsigned how)
 {
@@ -233,16 +414,16 @@ static void check_form(int form, unsigned how)
         const char *reason[2];
         uint32_t at[2][MUR_MAX_WORDS];
 
-        run_all(0, round, &reason[0], at[0]);
+        run_all(0, round, how & ATTENDS, &reason[0], at[0]);
         expected = b;
         CHECK_EQ(muc_fast_product_open(threads, &products), MUC_OK);
-        if (how & PACKED)
+        if (how & PACKS)
             muc_fast_product_pack(products, SIZE_MAX);
         if (how & NARROW)
             muc_fast_product_narrow(products);
         if (how & SHARED)
             muc_fast_product_share_all(products);
-        run_all(form, round, &reason[1], at[1]);
+        run_all(form, round, how & ATTENDS, &reason[1], at[1]);
         muc_fast_product_close(products);
         CHECK(reason[0] == reason[1]);
         stopped += reason[0] != NULL;
@@ -253,6 +434,8 @@ static void check_form(int form, unsigned how)
         assert_memory_equal(b.gb, expected.gb, sizeof(b.gb));
         assert_memory_equal(b.io, expected.io, sizeof(b.io));
         assert_memory_equal(b.kv, expected.kv, sizeof(b.kv));
+        assert_memory_equal(b.i0, expected.i0, sizeof(b.i0));
+        assert_memory_equal(b.i1, expected.i1, sizeof(b.i1));
         assert_memory_equal(b.w0, expected.w0, sizeof(b.w0));
         assert_memory_equal(b.w1, expected.w1, sizeof(b.w1));
         CHECK_EQ(b.sim.macs, expected.sim.macs);
@@ -272,7 +455,7 @@ static void products_that_are_kept_are_too(void **state)
 {
     (void)state;
     check_form(2, 0);
-    check_form(2, PACKED);
+    check_form(2, PACKS);
     check_form(2, NARROW);
 }
 
@@ -280,8 +463,17 @@ static void threads_make_no_difference(void **state)
 {
     (void)state;
     check_form(2, SHARED);
-    check_form(2, SHARED | PACKED);
+    check_form(2, SHARED | PACKS);
     check_form(2, SHARED | NARROW);
+}
+
+static void steps_of_attention_at_once_are_the_same_as_in_turn(void **state)
+{
+    (void)state;
+    check_form(2, ATTENDS);
+    check_form(2, ATTENDS | NARROW);
+    check_form(2, ATTENDS | SHARED);
+    check_form(2, ATTENDS | SHARED | NARROW);
 }
 
 int main(void)
@@ -290,6 +482,7 @@ int main(void)
         cmocka_unit_test(products_at_once_are_the_simulators_own),
         cmocka_unit_test(products_that_are_kept_are_too),
         cmocka_unit_test(threads_make_no_difference),
+        cmocka_unit_test(steps_of_attention_at_once_are_the_same_as_in_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

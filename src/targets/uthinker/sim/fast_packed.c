@@ -215,7 +215,7 @@ AVX512 static void multiply_pair(const muc_fast_product *product, const unit *u,
     const mur_sim_product *op = u->op;
     const packed_block *block =
         u->packed + (size_t)((column - u->column) / LANES) * packed_blocks(op);
-    const left_block *left = product->left + room->row;
+    const left_block *left = room->left;
     __mmask16 in =
         (__mmask16)(op->cols - column < LANES ? (1u << (op->cols - column)) - 1 : 0xffff);
     float(*sums)[LANES] = room->sums[0],

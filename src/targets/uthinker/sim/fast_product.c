@@ -37,6 +37,11 @@ static size_t thread_count(muc_context *ctx)
     return threads < MOST_THREADS ? threads : MOST_THREADS;
 }
 
+size_t muc_fast_threads(const muc_fast_product *product)
+{
+    return thread_count(product->ctx);
+}
+
 static void make_tables(muc_fast_product *product)
 {
     for (uint32_t d = 0; d < B5_TABLE; d++)
@@ -102,8 +107,8 @@ static uint32_t groups_of(const mur_sim_product *op)
     return (op->cols + COLUMNS - 1) / COLUMNS;
 }
 
-/* The same as find_starts, where all columns have blocks as long as the first one's, as those of
- * keys and values do: what lies where is known without a walk. */
+/* The same as muc_fast_find_starts, where all columns have blocks as long as the first one's, as
+ * those of keys and values do: what lies where is known without a walk. */
 static bool find_even_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
 {
     uint32_t offset[MUR_SIM_BLOCKS], blocks = blocks_of(op->k), column = 0, unlike = 0;
@@ -126,9 +131,7 @@ static bool find_even_starts(const mur_sim_product *op, uint32_t *starts, uint32
     return unlike == 0;
 }
 
-/* Says where op's groups begin, and the bytes they take; false: beyond its end, or elsewhere than
- * this says. */
-static bool find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
+bool muc_fast_find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes)
 {
     const uint8_t *p = op->right;
     uint32_t blocks = 0; /* of a column */
@@ -247,7 +250,7 @@ static known_operand *meet(muc_fast_product *product, const mur_sim_product *op)
     known_operand *of = find_operand(product->operands, product->places, op->right);
     uint32_t bytes;
 
-    if (of->right || !find_starts(op, product->starts + product->start_count, &bytes))
+    if (of->right || !muc_fast_find_starts(op, product->starts + product->start_count, &bytes))
         return NULL;
     *of = (known_operand){ .right = op->right,
                            .k = op->k,
@@ -307,8 +310,8 @@ static muc_status do_part(void *arg, size_t i)
 }
 
 /* A thread mostly has the same rows of one instruction after the other. */
-static void share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part,
-                        void *part_arg)
+void muc_fast_share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part,
+                          void *part_arg)
 {
     const muc_fast_product *product = arg;
     shared_lines lines = { part, part_arg, count, (uint32_t)thread_count(product->ctx) };
@@ -323,6 +326,8 @@ static void share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_pa
 
 unit muc_fast_take(muc_fast_product *product, product_room *room)
 {
+    if (room->own)
+        return room->next < room->own_count ? room->own[room->next++] : (unit){ .op = NULL };
     size_t i = product->by_rows ? room->next++
                                 : atomic_load_explicit(&product->next, memory_order_relaxed);
 
@@ -347,7 +352,7 @@ static void make_units(muc_fast_product *product, uint32_t slots)
         uint32_t found[MOST_FOUND], size, bytes;
 
         if (!starts && groups_of(op) > most && groups_of(op) <= MOST_FOUND &&
-            find_starts(op, found, &bytes))
+            muc_fast_find_starts(op, found, &bytes))
             starts = found;
         size = starts ? most * COLUMNS : op->cols;
         for (uint32_t column = 0; column < op->cols; column += size)
@@ -395,11 +400,17 @@ unit muc_fast_take_packed(muc_fast_product *product, product_room *room)
     return (unit){ .op = NULL };
 }
 
+bool muc_fast_multiply(muc_fast_product *product, const mur_sim_product *op, product_room *room)
+{
+    bool wide = product->wide && op->tile_columns == COLUMNS;
+
+    return wide ? muc_fast_multiply_avx512(product, room) : muc_fast_multiply_avx2(product, room);
+}
+
 static muc_status multiply_share(void *arg, size_t thread)
 {
     muc_fast_product *product = arg;
     product_room *room = &product->rooms[thread];
-    bool wide = product->wide && product->kept->tile_columns == COLUMNS;
     uint32_t rows = product->left_rows;
     size_t threads = product->by_rows ? product->shares : 1;
 
@@ -408,10 +419,12 @@ static muc_status multiply_share(void *arg, size_t thread)
     room->next = 0;
     room->row = (uint32_t)(rows * thread / threads);
     room->rows = (uint32_t)(rows * (thread + 1) / threads) - room->row;
+    room->left = product->left + room->row;
+    room->own = NULL;
 
     if (product->packed)
         muc_fast_multiply_packed(product, room);
-    else if (!(wide ? muc_fast_multiply_avx512 : muc_fast_multiply_avx2)(product, room))
+    else if (!muc_fast_multiply(product, product->kept, room))
         atomic_store(&product->malformed, true);
     return MUC_OK;
 }
@@ -430,7 +443,7 @@ static void read_left(void *arg, uint32_t first, uint32_t past)
 {
     muc_fast_product *product = arg;
 
-    if (!muc_fast_read_left(product, product->kept, first, past))
+    if (!muc_fast_read_left(product, product->kept, first, past, product->left))
         atomic_store(&product->malformed, true);
 }
 
@@ -447,7 +460,7 @@ static bool read_all_left(muc_fast_product *product)
     product->left_bytes = 0;
     atomic_store(&product->malformed, false);
     if (product->ctx)
-        share_lines(product, op->rows, op->k, read_left, product);
+        muc_fast_share_lines(product, op->rows, op->k, read_left, product);
     else
         read_left(product, 0, op->rows);
     if (atomic_load(&product->malformed))
@@ -515,9 +528,8 @@ static const mur_sim_product *find_malformed(muc_fast_product *product)
     return product->kept;
 }
 
-static int settle(void *arg, mur_sim_product *malformed)
+bool muc_fast_do_products(muc_fast_product *product, mur_sim_product *malformed)
 {
-    muc_fast_product *product = arg;
     const mur_sim_product *op = product->kept;
     uint32_t rows = op->rows, most = LEFT_BLOCKS / blocks_of(op->k);
     bool good = true;
@@ -532,8 +544,18 @@ static int settle(void *arg, mur_sim_product *malformed)
     return good;
 }
 
-/* Do both have the same left operand? */
-static bool alike(const mur_sim_product *a, const mur_sim_product *b)
+static int settle(void *arg, mur_sim_product *malformed)
+{
+    muc_fast_product *product = arg;
+
+    if (muc_fast_attends(product))
+        return muc_fast_do_attention(product, malformed);
+    if (muc_fast_packs(product))
+        return muc_fast_do_own(product, malformed);
+    return muc_fast_do_products(product, malformed);
+}
+
+bool muc_fast_alike(const mur_sim_product *a, const mur_sim_product *b)
 {
     return a->left == b->left && a->rows == b->rows && a->k == b->k && a->terms == b->terms &&
            a->left_pitch == b->left_pitch && a->tile_rows == b->tile_rows &&
@@ -567,7 +589,11 @@ static enum mur_sim_product_result keep(void *arg, const mur_sim_product *op)
 
     if (!takes(op))
         return MUR_SIM_PRODUCT_LEFT;
-    if (product->count == MOST_KEPT || (product->count > 0 && !alike(product->kept, op)))
+    if (muc_fast_attends(product))
+        return muc_fast_attend(product, op) ? MUR_SIM_PRODUCT_KEPT : MUR_SIM_PRODUCT_FULL;
+    if (muc_fast_packs(product))
+        return muc_fast_keep_own(product, op) ? MUR_SIM_PRODUCT_KEPT : MUR_SIM_PRODUCT_FULL;
+    if (product->count == MOST_KEPT || (product->count > 0 && !muc_fast_alike(product->kept, op)))
         return MUR_SIM_PRODUCT_FULL;
     for (size_t i = 0; i < product->count; i++)
         if (collide(&product->kept[i], op))
@@ -614,6 +640,8 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
     (*out)->least_lines = LEAST_LINES;
     (*out)->streams =
         (uint32_t)(thread_count(ctx) < MOST_STREAMS ? thread_count(ctx) : MOST_STREAMS);
+    (*out)->attention = muc_fast_attention_new();
+    (*out)->own = muc_fast_own_new(thread_count(ctx));
     make_tables(*out);
     return MUC_OK;
 }
@@ -642,6 +670,8 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
 {
     sim->product = product ? multiply : NULL;
     sim->settle = NULL;
+    sim->keep_smax = NULL;
+    sim->keep_packing = NULL;
     sim->product_arg = product;
     sim->encode = !product        ? mur_block_encode
                   : product->wide ? muc_fast_encode_avx512
@@ -658,7 +688,9 @@ void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim 
     product->ctx = ctx;
     sim->product = keep;
     sim->settle = settle;
-    sim->each = share_lines;
+    sim->keep_smax = product->attention ? muc_fast_keep_smax : NULL;
+    sim->keep_packing = product->own ? muc_fast_keep_packing : NULL;
+    sim->each = muc_fast_share_lines;
     sim->each_arg = product;
 }
 
@@ -673,6 +705,8 @@ void muc_fast_product_close(muc_fast_product *product)
             next = chunk->next;
             muc_aligned_free(chunk);
         }
+    free(product->attention);
+    free(product->own);
     free(product->operands);
     free(product->starts);
     free(product->allocated);
@@ -708,6 +742,8 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     (void)product;
     sim->product = NULL;
     sim->settle = NULL;
+    sim->keep_smax = NULL;
+    sim->keep_packing = NULL;
     sim->encode = mur_block_encode;
     sim->exps = mur_sim_exps;
     sim->each = mur_sim_each;

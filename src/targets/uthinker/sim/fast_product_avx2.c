@@ -99,12 +99,12 @@ AVX2 static bool read_row(const muc_fast_product *product, const uint8_t *slot, 
     return true;
 }
 
-bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op, uint32_t first,
-                        uint32_t past)
+bool muc_fast_read_left(const muc_fast_product *product, const mur_sim_product *op, uint32_t first,
+                        uint32_t past, left_block *to)
 {
     for (uint32_t row = first; row < past; row++)
-        if (!read_row(product, op->left + row * op->left_pitch, op->k, op->terms,
-                      product->left + row, product->left_rows))
+        if (!read_row(product, op->left + row * op->left_pitch, op->k, op->terms, to + row,
+                      product->left_rows))
             return false;
     return true;
 }
@@ -357,7 +357,7 @@ AVX2 static bool multiply_unit(muc_fast_product *product, product_room *room, co
         for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
             uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
             const left_block *left =
-                product->left + room->row + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
+                room->left + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
 
             for (uint32_t c = column; c < past; c += COLUMNS) {
                 uint32_t columns = past - c < COLUMNS ? past - c : COLUMNS;

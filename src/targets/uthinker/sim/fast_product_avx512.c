@@ -379,8 +379,7 @@ AVX512 static INLINE bool add_group(muc_fast_product *product, product_room *roo
         fill_beside(&room->outline[count / 2]);
     for (uint32_t at = 0; at < op->k; at += op->tile_rows) {
         uint32_t k = op->k - at < op->tile_rows ? op->k - at : op->tile_rows;
-        const left_block *left =
-            product->left + room->row + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
+        const left_block *left = room->left + (size_t)(at / MUR_BLOCK_ELEMS) * product->left_rows;
 
         if (!add_tile(product, room, pairs, count, left, k))
             return false;

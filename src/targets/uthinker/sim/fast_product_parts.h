@@ -52,8 +52,11 @@ typedef struct outline {
 
 /* What one thread multiplies in. */
 typedef struct product_room {
-    uint32_t row, rows; /* of those in `left` */
-    size_t next;        /* unit, where each thread has rows of its own; stream, from `first` on */
+    uint32_t row, rows;     /* of those in `left` */
+    const left_block *left; /* the first of these rows */
+    const struct unit *own; /* units that nobody else has, of which `next` is the next; or NULL */
+    size_t own_count;
+    size_t next; /* unit, where each thread has rows of its own; stream, from `first` on */
     size_t first;
     group group[2];
     outline outline[2];
@@ -93,6 +96,12 @@ typedef struct packed_stream {
     packed_chunk *chunk;               /* the newest */
 } packed_stream;
 
+/* Steps of an attention, kept. */
+typedef struct fast_attention fast_attention;
+
+/* Products with values that are packed for them, kept. */
+typedef struct fast_own_values fast_own_values;
+
 struct muc_fast_product {
     product_room *rooms;                /* a thread's each */
     muc_context *ctx;                   /* NULL: one thread */
@@ -123,7 +132,9 @@ struct muc_fast_product {
     atomic_size_t next;
     atomic_bool malformed;
     left_block left[LEFT_BLOCKS]; /* [blocks][rows] */
-    mur_sim_product left_of;      /* whose rows they are, if left_bytes is not 0: */
+    fast_attention *attention;    /* what is kept instead of products, or */
+    fast_own_values *own;
+    mur_sim_product left_of; /* whose rows they are, if left_bytes is not 0: */
     uint8_t left_copy[MOST_LEFT_BYTES];
     size_t left_bytes;
 };
@@ -144,11 +155,58 @@ unit muc_fast_take(muc_fast_product *product, product_room *room);
 /* The same of what is packed. */
 unit muc_fast_take_packed(muc_fast_product *product, product_room *room);
 
+/* Says where op's groups begin, and the bytes they take; false: beyond its end, or elsewhere than
+ * this says. */
+bool muc_fast_find_starts(const mur_sim_product *op, uint32_t *starts, uint32_t *bytes);
+
+/* The `each` of a simulator, whose argument is the product. */
+void muc_fast_share_lines(void *arg, uint32_t count, uint32_t elements, mur_sim_part *part,
+                          void *part_arg);
+
+/* As many threads as that shares lines among. */
+size_t muc_fast_threads(const muc_fast_product *product);
+
+/* Does the kept products; false, and which is: one is malformed. */
+bool muc_fast_do_products(muc_fast_product *product, mur_sim_product *malformed);
+
+/* Do both have the same left operand? */
+bool muc_fast_alike(const mur_sim_product *a, const mur_sim_product *b);
+
+/* Multiplies what nobody has taken yet, with such tiles as op has, by the processor's best form;
+ * false if a block is malformed. */
+bool muc_fast_multiply(muc_fast_product *product, const mur_sim_product *op, product_room *room);
+
+/* ---- fast_attention.c ---- */
+
+/* NULL: there is no memory. The caller frees it. */
+fast_attention *muc_fast_attention_new(void);
+
+/* mur_sim's keep_smax, whose argument is the product. */
+int muc_fast_keep_smax(void *arg, const mur_sim *sim, const mur_sim_softmax *smax);
+
+/* Is anything of an attention kept? */
+bool muc_fast_attends(const muc_fast_product *product);
+
+/* Keeps op too, if it goes on with the attention. */
+bool muc_fast_attend(muc_fast_product *product, const mur_sim_product *op);
+
+/* Does what is kept; false, and which is: a product is malformed. */
+bool muc_fast_do_attention(muc_fast_product *product, mur_sim_product *malformed);
+
+/* ---- fast_own_values.c: the same of packings, each with its product ---- */
+
+fast_own_values *muc_fast_own_new(size_t threads);
+int muc_fast_keep_packing(void *arg, const mur_sim *sim, const mur_sim_packing *packing);
+bool muc_fast_packs(const muc_fast_product *product);
+bool muc_fast_keep_own(muc_fast_product *product, const mur_sim_product *op);
+bool muc_fast_do_own(muc_fast_product *product, mur_sim_product *malformed);
+
 /* ---- fast_product_avx2.c ---- */
 
-/* Reads op's rows first..past-1 into product->left; false if a block is malformed. */
-bool muc_fast_read_left(muc_fast_product *product, const mur_sim_product *op, uint32_t first,
-                        uint32_t past);
+/* Reads op's rows first..past-1 into [blocks][product->left_rows] at `to`; false if a block is
+ * malformed. */
+bool muc_fast_read_left(const muc_fast_product *product, const mur_sim_product *op, uint32_t first,
+                        uint32_t past, left_block *to);
 
 /* Reads op's next group, at p, `columns` of k elements; NULL if a block is malformed. */
 const uint8_t *muc_fast_read_group(const muc_fast_product *product, const uint8_t *p,

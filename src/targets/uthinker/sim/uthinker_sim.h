@@ -23,6 +23,7 @@ enum {
     MUR_SIM_QUEUE = 8, /* instructions an engine's queue holds */
     MUR_SIM_ROWS = 32, /* left rows that MM decodes at a time; a tile's worth of K each */
     MUR_SIM_BLOCKS = MUR_MOST_TILE_ROWS / MUR_BLOCK_ELEMS, /* of a tile's column */
+    MUR_SIM_MOST_TOKENS = 64,                              /* of a tile */
     MUR_SIM_OPCODES = 64,
     MUR_SIM_VIEWS = 8 /* transfers to a buffer that may wait for their copy */
 };
@@ -71,6 +72,24 @@ typedef struct mur_sim_product {
     uint32_t lasts; /* right is in region WGTS, and stays there */
 } mur_sim_product;
 
+/* An SMAX that sees all scores: rows of `tokens`, and of 2, k and `pitch` bytes in state, out and
+ * slots, none of which overlap. */
+typedef struct mur_sim_softmax {
+    const float *scores;
+    float *state, *out;
+    uint8_t *slots;
+    uint32_t rows, tokens, k, terms, pitch;
+    uint32_t first;
+    float scale;
+} mur_sim_softmax;
+
+/* A QPACK: rows of cols, pitch words apart, the slots of each column to out. */
+typedef struct mur_sim_packing {
+    const float *values;
+    uint8_t *out;
+    uint32_t rows, cols, pitch, terms;
+} mur_sim_packing;
+
 enum mur_sim_product_result {
     MUR_SIM_PRODUCT_LEFT, /* nothing was done; the simulator multiplies itself */
     MUR_SIM_PRODUCT_DONE,
@@ -108,6 +127,11 @@ typedef struct mur_sim {
      * False: *malformed is. NULL: none is kept, and no buffer lies elsewhere than in itself. */
     enum mur_sim_product_result (*product)(void *arg, const mur_sim_product *op);
     int (*settle)(void *arg, mur_sim_product *malformed);
+    /* Keeps an SMAX between products that are kept. 0: those are to be done before it. NULL: none
+     * is kept. */
+    int (*keep_smax)(void *arg, const struct mur_sim *sim, const mur_sim_softmax *smax);
+    /* Keeps a QPACK in the same way, with products that read what it packs. */
+    int (*keep_packing)(void *arg, const struct mur_sim *sim, const mur_sim_packing *packing);
     void *product_arg;
     int kept; /* is any? */
     mur_sim_view view[MUR_GB][MUR_SIM_VIEWS];

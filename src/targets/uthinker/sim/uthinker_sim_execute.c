@@ -128,7 +128,8 @@ int mur_sim_can_wait(const uint32_t *w)
 {
     uint32_t opcode = w[0] & 255u;
 
-    return opcode == OP_MM || (opcode == OP_LD && stays(get(w, LD_buf), get(w, LD_region)));
+    return opcode == OP_MM || opcode == OP_SMAX || opcode == OP_QPACK ||
+           (opcode == OP_LD && stays(get(w, LD_buf), get(w, LD_region)));
 }
 
 /* The bytes of a view from `from` to `to` of its buffer, if there are any. What follows another

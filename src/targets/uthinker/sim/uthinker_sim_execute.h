@@ -33,6 +33,22 @@ int mur_sim_multiply(mur_sim *sim, const mur_sim_product *op);
 /* Bytes of a row of k elements in fixed slots: B(k, terms) of SPEC.md. */
 uint32_t mur_sim_slots_bytes(uint32_t k, uint32_t terms);
 
+/* Writes k numbers as fixed slots; returns their end. */
+uint8_t *mur_sim_write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
+                             uint8_t *out);
+
+/* Bytes that a QPACK writes, and those of columns first..past-1, to `out` and on. */
+uint32_t mur_sim_packed_bytes(const mur_sim_packing *of);
+void mur_sim_pack(const mur_sim *sim, const mur_sim_packing *of, uint32_t first, uint32_t past,
+                  uint8_t *out);
+
+/* The steps of a row of SMAX, whose scores s[w..v-1] are seen: scales them, and returns their
+ * maximum, that of `max` too unless it is the first; makes them probabilities, and returns their
+ * sum; scales what the values gave so far, or zeroes it. */
+float mur_sim_smax_scale(float *s, uint32_t w, uint32_t v, float scale, int first, float max);
+float mur_sim_smax_weigh(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float max);
+void mur_sim_smax_rescale(float *o, uint32_t k, int first, float factor);
+
 /* Binary32 patterns of SPEC.md section 3: exp's coefficients, the constant first, and log2(e). */
 extern const uint32_t mur_sim_exp_bits[7], mur_sim_log2e_bits;
 

@@ -7,8 +7,6 @@
 
 #include "uthinker_sim_execute.h"
 
-enum { MUR_SIM_MOST_TOKENS = 64 };
-
 enum opcode {
 #define MUR_INSN(name, opcode, words, engine, meaning) OP_##name = opcode,
 #include "mur_isa.def"

@@ -110,8 +110,8 @@ static const char *check_slots(const mur_sim *sim, uint32_t dst, uint32_t daddr,
     return NULL;
 }
 
-static uint8_t *write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
-                            uint8_t *out)
+uint8_t *mur_sim_write_slots(const mur_sim *sim, const float *x, uint32_t k, uint32_t terms,
+                             uint8_t *out)
 {
     for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
         uint32_t n = k - i < MUR_BLOCK_ELEMS ? k - i : MUR_BLOCK_ELEMS;
@@ -186,7 +186,7 @@ static void norm_rows(void *arg, uint32_t first, uint32_t past)
 
             for (uint32_t j = 0; j < n; j++)
                 y[j] = x[i + j] * u * gain[i + j];
-            out = write_slots(of->sim, y, n, terms, out);
+            out = mur_sim_write_slots(of->sim, y, n, terms, out);
         }
     }
 }
@@ -238,8 +238,8 @@ static void quant_rows(void *arg, uint32_t first, uint32_t past)
     const float *x = of->sim->memory.gb + get(of->w, QUANT_saddr);
 
     for (uint32_t row = first; row < past; row++)
-        write_slots(of->sim, x + row * get(of->w, QUANT_spitch), get(of->w, QUANT_k),
-                    get(of->w, QUANT_terms), of->out + row * of->pitch);
+        mur_sim_write_slots(of->sim, x + row * get(of->w, QUANT_spitch), get(of->w, QUANT_k),
+                            get(of->w, QUANT_terms), of->out + row * of->pitch);
 }
 
 const char *mur_sim_run_QUANT(mur_sim *sim, const uint32_t *w)
@@ -258,37 +258,113 @@ const char *mur_sim_run_QUANT(mur_sim *sim, const uint32_t *w)
     return NULL;
 }
 
-static void pack_columns(void *arg, uint32_t first, uint32_t past)
+uint32_t mur_sim_packed_bytes(const mur_sim_packing *of)
 {
-    const lines *of = arg;
-    const float *gb = of->sim->memory.gb + get(of->w, QPACK_saddr);
-    uint32_t rows = get(of->w, QPACK_rows), pitch = get(of->w, QPACK_spitch);
+    return of->cols * mur_sim_slots_bytes(of->rows, of->terms);
+}
 
+void mur_sim_pack(const mur_sim *sim, const mur_sim_packing *of, uint32_t first, uint32_t past,
+                  uint8_t *out)
+{
     for (uint32_t column = first; column < past; column++) {
         float x[MUR_SIM_MOST_TOKENS];
 
-        for (uint32_t row = 0; row < rows; row++)
-            x[row] = gb[row * pitch + column];
-        write_slots(of->sim, x, rows, get(of->w, QPACK_terms), of->out + column * of->pitch);
+        for (uint32_t row = 0; row < of->rows; row++)
+            x[row] = of->values[row * of->pitch + column];
+        mur_sim_write_slots(sim, x, of->rows, of->terms,
+                            out + column * mur_sim_slots_bytes(of->rows, of->terms));
     }
 }
 
-const char *mur_sim_run_QPACK(mur_sim *sim, const uint32_t *w)
+static mur_sim_packing packing_of(const mur_sim *sim, const uint32_t *w)
+{
+    return (mur_sim_packing){ .values = sim->memory.gb + get(w, QPACK_saddr),
+                              .rows = get(w, QPACK_rows),
+                              .cols = get(w, QPACK_cols),
+                              .pitch = get(w, QPACK_spitch),
+                              .terms = get(w, QPACK_terms) };
+}
+
+static void pack_columns(void *arg, uint32_t first, uint32_t past)
+{
+    const lines *of = arg;
+    mur_sim_packing packing = packing_of(of->sim, of->w);
+
+    mur_sim_pack(of->sim, &packing, first, past, of->out);
+}
+
+/* Keeps it with the product that it is for, if it can be. */
+static int keep_packing(mur_sim *sim, const uint32_t *w)
+{
+    mur_sim_packing packing = packing_of(sim, w);
+    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr);
+
+    packing.out = sim->memory.buffer[dst] + daddr;
+    if (!sim->keep_packing || !sim->keep_packing(sim->product_arg, sim, &packing))
+        return 0;
+    sim->kept = 1;
+    mur_sim_buffer_bytes(sim, dst, daddr, mur_sim_packed_bytes(&packing));
+    return 1;
+}
+
+static const char *check_qpack(const mur_sim *sim, const uint32_t *w)
 {
     uint32_t rows = get(w, QPACK_rows), cols = get(w, QPACK_cols), terms = get(w, QPACK_terms);
-    uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr), pitch;
     const char *reason;
 
     if (rows > MUR_SIM_MOST_TOKENS)
         return mur_sim_bad_operand;
-    pitch = mur_sim_slots_bytes(rows, terms);
-    reason = check_slots(sim, dst, daddr, cols, pitch, rows, terms);
+    reason = check_slots(sim, get(w, QPACK_dst), get(w, QPACK_daddr), cols,
+                         mur_sim_slots_bytes(rows, terms), rows, terms);
     if (reason)
         return reason;
     if (!gb_inside(sim, get(w, QPACK_saddr), rows, get(w, QPACK_spitch), cols))
         return mur_sim_outside_buffer;
-    run_lines(pack_columns, lines_of(sim, w, dst, daddr, cols, pitch, pitch), cols, rows, 1);
     return NULL;
+}
+
+const char *mur_sim_run_QPACK(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t cols = get(w, QPACK_cols), rows = get(w, QPACK_rows);
+    uint32_t pitch = mur_sim_slots_bytes(rows, get(w, QPACK_terms));
+    const char *reason = check_qpack(sim, w);
+
+    if ((!reason && keep_packing(sim, w)) || !mur_sim_do_kept(sim))
+        return NULL;
+    if (reason)
+        return reason;
+    run_lines(pack_columns,
+              lines_of(sim, w, get(w, QPACK_dst), get(w, QPACK_daddr), cols, pitch, pitch), cols,
+              rows, 1);
+    return NULL;
+}
+
+float mur_sim_smax_scale(float *s, uint32_t w, uint32_t v, float scale, int first, float max)
+{
+    for (uint32_t j = w; j < v; j++) {
+        s[j] *= scale;
+        if ((first && j == w) || s[j] > max)
+            max = s[j];
+    }
+    return max;
+}
+
+float mur_sim_smax_weigh(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float max)
+{
+    float sum = 0.0f;
+
+    for (uint32_t j = 0; j < v; j++)
+        s[j] = j < w ? mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS) : s[j] - max;
+    sim->exps(s, v);
+    for (uint32_t j = 0; j < v; j++)
+        sum += s[j];
+    return sum;
+}
+
+void mur_sim_smax_rescale(float *o, uint32_t k, int first, float factor)
+{
+    for (uint32_t i = 0; i < k; i++)
+        o[i] = first ? 0.0f : o[i] * factor;
 }
 
 /* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
@@ -297,29 +373,13 @@ static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float
                      float *state, float *o, uint32_t k)
 {
     const float lowest = mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS);
-    float max = first ? lowest : state[0], sum = 0.0f, a;
+    float max = mur_sim_smax_scale(s, w, v, scale, first, first ? lowest : state[0]);
+    float sum = mur_sim_smax_weigh(sim, s, w, v, max);
+    float factor = first ? 0.0f : mur_sim_exp(state[0] - max);
 
-    for (uint32_t j = w; j < v; j++) {
-        s[j] *= scale;
-        if ((first && j == w) || s[j] > max)
-            max = s[j];
-    }
-    for (uint32_t j = 0; j < v; j++)
-        s[j] = j < w ? lowest : s[j] - max;
-    sim->exps(s, v);
-    for (uint32_t j = 0; j < v; j++)
-        sum += s[j];
-    if (first) {
-        state[1] = sum;
-        for (uint32_t i = 0; i < k; i++)
-            o[i] = 0.0f;
-    } else {
-        a = mur_sim_exp(state[0] - max);
-        state[1] = state[1] * a + sum;
-        for (uint32_t i = 0; i < k; i++)
-            o[i] *= a;
-    }
+    state[1] = first ? sum : state[1] * factor + sum;
     state[0] = max;
+    mur_sim_smax_rescale(o, k, first, factor);
 }
 
 /* What row `row` of SMAX sees: scores seen..valid-1. */
@@ -351,7 +411,8 @@ static void smax_rows(void *arg, uint32_t first, uint32_t past)
         memcpy(s, gb + get(w, SMAX_saddr) + tokens * row, 4 * valid);
         smax_row(of->sim, s, seen, valid, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
                  gb + get(w, SMAX_taddr) + 2 * row, gb + get(w, SMAX_oaddr) + k * row, k);
-        write_slots(of->sim, s, valid, get(w, SMAX_terms), of->out + (row - skipped) * of->pitch);
+        mur_sim_write_slots(of->sim, s, valid, get(w, SMAX_terms),
+                            of->out + (row - skipped) * of->pitch);
     }
 }
 
@@ -365,16 +426,46 @@ static int smax_apart(const uint32_t *w, uint32_t rows, uint32_t tokens, uint32_
            !overlap(t, 2 * rows, o, k * rows);
 }
 
-const char *mur_sim_run_SMAX(mur_sim *sim, const uint32_t *w)
+/* Are all rows' scores seen, of a whole tile? */
+static int smax_whole(const uint32_t *w, uint32_t rows, uint32_t tokens)
+{
+    return rows > 0 && get(w, SMAX_skip) == 0 && get(w, SMAX_valid) >= tokens &&
+           get(w, SMAX_hide) + (rows - 1) / get(w, SMAX_group) <= tokens;
+}
+
+/* Keeps it with the products beside it, if it can be. */
+static int keep_smax(mur_sim *sim, const uint32_t *w)
+{
+    uint32_t rows = get(w, SMAX_rows), tokens = mur_tile_tokens(sim->memory.isa);
+    float *gb = sim->memory.gb;
+
+    return sim->kept && sim->keep_smax && smax_whole(w, rows, tokens) &&
+           smax_apart(w, rows, tokens, get(w, SMAX_dpitch)) && get(w, SMAX_dst) <= MUR_I1 &&
+           sim->keep_smax(sim->product_arg, sim,
+                          &(mur_sim_softmax){ .scores = gb + get(w, SMAX_saddr),
+                                              .state = gb + get(w, SMAX_taddr),
+                                              .out = gb + get(w, SMAX_oaddr),
+                                              .slots = sim->memory.buffer[get(w, SMAX_dst)] +
+                                                       get(w, SMAX_daddr),
+                                              .rows = rows,
+                                              .tokens = tokens,
+                                              .k = get(w, SMAX_k),
+                                              .terms = get(w, SMAX_terms),
+                                              .pitch = get(w, SMAX_dpitch),
+                                              .first = get(w, SMAX_first),
+                                              .scale = get_float(w, SMAX_scale) });
+}
+
+static const char *check_smax(const mur_sim *sim, const uint32_t *w)
 {
     uint32_t rows = get(w, SMAX_rows), group = get(w, SMAX_group), k = get(w, SMAX_k);
     uint32_t valid = get(w, SMAX_valid), terms = get(w, SMAX_terms), dst = get(w, SMAX_dst);
     uint32_t daddr = get(w, SMAX_daddr), pitch = get(w, SMAX_dpitch), seen;
-    uint32_t tokens = mur_tile_tokens(sim->memory.isa), first = get(w, SMAX_skip) * group;
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa);
 
     if (!takes_group(group) || !takes_slots(dst, terms) || valid < 1 || valid > MUR_SIM_MOST_TOKENS)
         return mur_sim_bad_operand;
-    for (uint32_t row = first; row < rows; row++) {
+    for (uint32_t row = get(w, SMAX_skip) * group; row < rows; row++) {
         const char *reason;
 
         valid = smax_valid(sim, w, row, &seen);
@@ -386,11 +477,25 @@ const char *mur_sim_run_SMAX(mur_sim *sim, const uint32_t *w)
             !gb_inside(sim, get(w, SMAX_oaddr) + k * row, 1, 0, k))
             return mur_sim_outside_buffer;
     }
-    if (first < rows)
-        run_lines(smax_rows,
-                  lines_of(sim, w, dst, daddr + first * pitch, rows - first, pitch,
-                           mur_sim_slots_bytes(valid, terms)),
-                  rows - first, tokens + k, smax_apart(w, rows, tokens, pitch));
+    return NULL;
+}
+
+const char *mur_sim_run_SMAX(mur_sim *sim, const uint32_t *w)
+{
+    const char *reason = check_smax(sim, w);
+    uint32_t rows = get(w, SMAX_rows), first, pitch = get(w, SMAX_dpitch), seen;
+    uint32_t tokens = mur_tile_tokens(sim->memory.isa);
+
+    if ((!reason && keep_smax(sim, w)) || !mur_sim_do_kept(sim))
+        return NULL;
+    first = get(w, SMAX_skip) * get(w, SMAX_group);
+    if (reason || first >= rows)
+        return reason;
+    run_lines(
+        smax_rows,
+        lines_of(sim, w, get(w, SMAX_dst), get(w, SMAX_daddr) + first * pitch, rows - first, pitch,
+                 mur_sim_slots_bytes(smax_valid(sim, w, rows - 1, &seen), get(w, SMAX_terms))),
+        rows - first, tokens + get(w, SMAX_k), smax_apart(w, rows, tokens, pitch));
     return NULL;
 }
 
@@ -460,7 +565,7 @@ static void glu_rows(void *arg, uint32_t first, uint32_t past)
             float y[MUR_BLOCK_ELEMS];
 
             gate(of->sim, get(of->w, GLU_gelu), g + i, u + i, n, y);
-            out = write_slots(of->sim, y, n, get(of->w, GLU_terms), out);
+            out = mur_sim_write_slots(of->sim, y, n, get(of->w, GLU_terms), out);
         }
     }
 }
