@@ -4,10 +4,10 @@
 
 /* Before a function of loops over elements: the version is chosen when the program starts. No sum
  * is reordered and nothing is fused, so all give the same bits. WIDE: of 64 bytes at once. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MUC_SANITIZED /* which does not bear a choice made before it has begun */
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define MUC_SANITIZED
 #endif
 #endif
