@@ -104,6 +104,13 @@ static void defaults_are_those_of_the_architecture(void **state)
                                     ",\"layer_sharing\":false,\"share_embedding\":true"),
                               &checkpoint));
     CHECK_EQ(config->family, MUC_FAMILY_MOBILELLM);
+    CHECK_OK(ctx,
+             read_config("{\"model_type\":\"llama\",\"hidden_size\":8,\"intermediate_size\":12,"
+                         "\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+                         "\"num_key_value_heads\":null,\"vocab_size\":6,"
+                         "\"max_position_embeddings\":10}",
+                         &checkpoint));
+    CHECK_EQ(config->kv_heads, 2);
 }
 
 static void tokens_and_rope_are_read(void **state)
@@ -159,6 +166,11 @@ static void other_graphs_are_refused_by_name(void **state)
           "\"attn_temperature_tuning\" from position 10 on in a context of 10" },
         { LLAMA4(",\"num_local_experts\":16"), "a mixture of experts" },
         { LLAMA(",\"rope_scaling\":{\"factor\":2.0}"), "RoPE scaling of type 'not named'" },
+        { NAMED(
+              "Gemma3ForCausalLM", "gemma3_text",
+              ",\"head_dim\":4,\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\"},"
+              "\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2.0}}"),
+          "RoPE scaling of type 'linear' in layers with windows" },
         { LLAMA(",\"eos_token_id\":[1,2,3,4,5,1,2,3,4]"), "lists 9 tokens, at most 8" },
     };
     static const struct {
@@ -174,6 +186,10 @@ static void other_graphs_are_refused_by_name(void **state)
         { LLAMA(",\"rope_scaling\":2"), "\"rope_scaling\" is not an object" },
         { LLAMA(",\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2.0,\"long_factor\":[1]}"),
           "\"long_factor\" has 1 factors for 2 frequencies" },
+        { NAMED("SmolLM3ForCausalLM", "smollm3", ",\"no_rope_layers\":[1,\"0\"]"),
+          "\"no_rope_layers\" of layer 1 is neither a number nor" },
+        { NAMED("GraniteForCausalLM", "granite", ",\"logits_scaling\":0"),
+          "\"logits_scaling\" is 0" },
         { LLAMA4(",\"no_rope_layers\":[1]"), "\"no_rope_layers\" has 1 elements for 2 layers" },
     };
     muc_checkpoint checkpoint;

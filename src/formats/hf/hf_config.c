@@ -296,7 +296,8 @@ static muc_status read_layer_sizes(const reader *r)
 {
     muc_model_config *config = r->config;
     const json_t *neurons = json_object_get(r->root, r->keys->ffn_dim);
-    bool has_kv_heads = json_object_get(r->root, r->keys->kv_heads) != NULL;
+    const json_t *kv_heads = json_object_get(r->root, r->keys->kv_heads);
+    bool has_kv_heads = kv_heads && !json_is_null(kv_heads);
     muc_layer_sizes *sizes = NULL;
 
     if (config->ffn == MUC_FFN_PLAIN && (!neurons || json_is_null(neurons)))

@@ -149,6 +149,18 @@ static muc_status read_scaling(const reader *r, const json_t *scaling)
                        type ? type : "not named");
 }
 
+/* what "rope_parameters" say of layers with windows, whose angles are not scaled */
+static muc_status read_local_rope(const reader *r, const json_t *local)
+{
+    const char *type;
+
+    MUC_TRY(muc_json_string_or_null(r->ctx, r->name, local, "rope_type", &type));
+    if (type && strcmp(type, "default") != 0)
+        return UNSUPPORTED(r, "RoPE scaling of type '%s' in layers with windows", type);
+    return read_double(r, local, "rope_theta", r->config->rope_local_theta,
+                       &r->config->rope_local_theta);
+}
+
 /* "rope_scaling" beside "rope_theta", or, in younger files, both in "rope_parameters", there
  * perhaps once for layers that see all and once for those with windows */
 static muc_status read_rope(const reader *r)
@@ -168,8 +180,7 @@ static muc_status read_rope(const reader *r)
                         &share));
     MUC_TRY(read_double(r, r->root, "partial_rotary_factor", share, &share));
     if (json_is_object(local))
-        MUC_TRY(read_double(r, local, "rope_theta", config->rope_local_theta,
-                            &config->rope_local_theta));
+        MUC_TRY(read_local_rope(r, local));
     if (json_is_object(parameters)) {
         MUC_TRY(read_double(r, parameters, "rope_theta", config->rope_theta, &config->rope_theta));
         MUC_TRY(read_double(r, parameters, "partial_rotary_factor", share, &share));
@@ -334,8 +345,13 @@ static muc_status turns(const reader *r, uint32_t layer, bool *out)
     if (r->config->family != MUC_FAMILY_SMOLLM3 && r->config->family != MUC_FAMILY_LLAMA4)
         return MUC_OK;
     MUC_TRY(element_of(r, "no_rope_layers", layer, &element));
+    if (element && !json_is_integer(element) && !json_is_boolean(element))
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "\"no_rope_layers\" of layer %u is neither a number nor a truth value",
+                        layer);
     MUC_TRY(read_u32(r, r->root, "no_rope_layer_interval", STILL_INTERVAL, &interval));
-    *out = element ? json_integer_value(element) != 0 : interval == 0 || (layer + 1) % interval;
+    *out = element ? json_is_true(element) || json_integer_value(element) != 0
+                   : interval == 0 || (layer + 1) % interval;
     return MUC_OK;
 }
 
@@ -423,6 +439,9 @@ static muc_status read_numbers(const reader *r)
         if (!(value >= 0 && value <= 1e6))
             return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
                             "\"%s\" is %g, expected 0 to 1000000", rows[i].key, value);
+        if (value == 0 && rows[i].fallback > 0)
+            return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                            "\"%s\" is 0, expected a factor above it", rows[i].key);
         if (value > 0)
             value = number_of(rows[i].form, value);
         memcpy((char *)r->config + rows[i].field, &value, sizeof(value));
