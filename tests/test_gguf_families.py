@@ -33,6 +33,7 @@ CASES |= {
     "gemma3": like("gemma3", num_hidden_layers=6, sliding_window_pattern=6, query_pre_attn_scalar=8),
     "gemma2 of 46 layers": like("gemma2", num_hidden_layers=46, query_pre_attn_scalar=6),
     "smollm3": like("smollm3", no_rope_layers=[1, 1, 1, 0]),
+    "smollm3 with a head": like("smollm3", no_rope_layers=[1, 1, 1, 0], tie_word_embeddings=False),
     "bitnet": like("bitnet", tie_word_embeddings=True, hidden_act="silu"),
 }
 

@@ -101,6 +101,7 @@ typedef struct muc_model_config {
                                           everything, by global angles */
     bool rope_interleaved; /* the file had adjacent pairs; the reader reordered q and k */
     bool tied;             /* the head is model.embed_tokens.weight; no lm_head.weight exists */
+    bool head_decides;     /* the file does not say whether it is tied: another head is one */
     muc_norm_kind norm;
     muc_position_kind position;
     muc_ffn_kind ffn;

@@ -356,6 +356,12 @@ muc_status muc_checkpoint_check_config(muc_context *ctx, const muc_checkpoint *c
     return check_numbers(ctx, checkpoint);
 }
 
+static bool repeats(const muc_tensor_view *head, const muc_tensor_view *embedding)
+{
+    return embedding && embedding->dtype == head->dtype && embedding->bytes == head->bytes &&
+           memcmp(embedding->data, head->data, (size_t)head->bytes) == 0;
+}
+
 /* A missing head means a tied one, whatever the configuration says (MobileLLM's say no). A head
  * in the file of a tied model must repeat the embedding: then it is dropped. */
 static muc_status settle_head(muc_context *ctx, muc_checkpoint *checkpoint)
@@ -366,13 +372,12 @@ static muc_status settle_head(muc_context *ctx, muc_checkpoint *checkpoint)
     size_t at;
 
     head = muc_checkpoint_find(checkpoint, muc_llama_tensor_of(config, MUC_LLAMA_HEAD).hf);
-    if (!head || !config->tied) {
+    embedding = muc_checkpoint_find(checkpoint, muc_llama_tensor_of(config, MUC_LLAMA_EMBED).hf);
+    if (!head || !config->tied || (config->head_decides && !repeats(head, embedding))) {
         config->tied = !head;
         return MUC_OK;
     }
-    embedding = muc_checkpoint_find(checkpoint, muc_llama_tensor_of(config, MUC_LLAMA_EMBED).hf);
-    if (!embedding || embedding->dtype != head->dtype || embedding->bytes != head->bytes ||
-        memcmp(embedding->data, head->data, (size_t)head->bytes) != 0)
+    if (!repeats(head, embedding))
         return muc_fail(ctx, MUC_MALFORMED, head->file, head->offset,
                         "the model is tied, but '%s' is not its embedding", head->name);
     at = (size_t)(head - checkpoint->tensors);

@@ -56,6 +56,7 @@ static muc_status find_architecture(reader *r)
     }
     muc_config_set_family(r->config, r->kind->family);
     r->config->architecture = r->kind->name;
+    r->config->head_decides = true;
     r->config->rope_interleaved = r->kind->interleaved;
     if (r->kind->family == MUC_FAMILY_BITNET)
         r->config->activation = "silu";
