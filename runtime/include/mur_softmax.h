@@ -11,9 +11,9 @@ enum { MUR_SOFTMAX_SUM = 12 }; /* bits by which exponentials are shifted before 
 /* x * 2^by, saturated */
 static inline int32_t mur_shift_saturated(int32_t x, int32_t by)
 {
-    int64_t wide = (int64_t)x * (1 << by);
+    int32_t y = mur_shift_left(x, by);
 
-    return wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : (int32_t)wide;
+    return mur_asr(y, by) == x ? y : x < 0 ? INT32_MIN : INT32_MAX;
 }
 
 /* e^a for a in (-1/4, 0], Q0.31 to Q0.31 */
@@ -44,6 +44,7 @@ static inline int32_t mur_exp_of(int32_t a)
     if (a == 0)
         return INT32_MAX;
     result = mur_exp_of_fraction(mur_shift_saturated(fraction, 5));
+#pragma GCC unroll 1
     for (int32_t i = 0; i < MUR_EXP_FACTORS; i++)
         if (rest & quarter << i)
             result = mur_high_q31(result, mur_exp_factors[i]);
@@ -54,9 +55,10 @@ static inline int32_t mur_exp_of(int32_t a)
 static inline int32_t mur_reciprocal_of_one_plus(int32_t a)
 {
     const int32_t one = 1 << 29; /* of Q2.29 */
-    int32_t half = (int32_t)(((int64_t)a + INT32_MAX + 1) / 2);
+    int32_t half = (int32_t)(((uint32_t)a + (1u << 31)) >> 1);
     int32_t x = 1515870810 + mur_high_q31(half, -1010580540); /* (48 - 32 half) / 17 */
 
+#pragma GCC unroll 1
     for (int32_t i = 0; i < 3; i++)
         x += mur_shift_saturated(mur_high_q31(x, one - mur_high_q31(half, x)), 2);
     return mur_shift_saturated(x, 1);
@@ -67,6 +69,7 @@ static inline int32_t mur_leading_zeros(uint32_t x)
 {
     int32_t count = 0;
 
+#pragma GCC unroll 1
     for (int32_t bits = 16; bits > 0; bits >>= 1)
         if (x >> (32 - bits) == 0) {
             x <<= bits;
@@ -75,11 +78,17 @@ static inline int32_t mur_leading_zeros(uint32_t x)
     return count;
 }
 
-/* e^(below * scale), Q0.31 */
+/* e^(below * scale), Q0.31, without a table: one copy, as layers of many elements have one */
+static __attribute__((noinline, cold)) int32_t mur_exp_scaled(const mur_softmax_s8 *layer,
+                                                              int32_t below)
+{
+    return mur_exp_of(mur_scale_q31(below, layer->mul, layer->shift));
+}
+
+/* the same with one, too */
 static inline int32_t mur_exp_below(const mur_softmax_s8 *layer, int32_t below)
 {
-    return layer->exps ? layer->exps[-below]
-                       : mur_exp_of(mur_scale_q31(below, layer->mul, layer->shift));
+    return layer->exps ? layer->exps[-below] : mur_exp_scaled(layer, below);
 }
 
 /* A row at work: e^(q - greatest) times scale is its share, in 2^-shift, beyond 31 nothing. */
@@ -88,7 +97,8 @@ typedef struct mur_softmax_row {
 } mur_softmax_row;
 
 /* what shares of `bits` bits are multiplied by; sum: of the row's exponentials in 2^-19ths */
-static inline void mur_softmax_scale(mur_softmax_row *r, int32_t sum, int32_t bits)
+static __attribute__((noinline, cold)) void mur_softmax_scale(mur_softmax_row *r, int32_t sum,
+                                                              int32_t bits)
 {
     int32_t zeros = mur_leading_zeros((uint32_t)sum);
 

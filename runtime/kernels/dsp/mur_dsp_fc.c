@@ -109,16 +109,14 @@ static const uint32_t *add_fours(const int8_t *x, const int8_t *x_end, const uin
 
 #endif
 
-/* the same of any number of inputs and one or two pairs */
-static inline const uint32_t *add_run(const int8_t *x, int32_t inputs, const uint32_t *w,
-                                      int32_t pairs, int32_t *sums)
+/* the same of any number of inputs and one or two pairs: few channels or inputs */
+static __attribute__((noinline, cold)) const uint32_t *
+add_few(const int8_t *x, int32_t inputs, const uint32_t *w, int32_t pairs, int32_t *sums)
 {
     const int8_t *end = x + inputs;
     int32_t words = inputs >> 2, rest = inputs & 3;
     int8_t last[4] = { 0, 0, 0, 0 };
 
-    if (pairs == 2 && words > 0)
-        return add_fours(x, end, w, sums);
     w = add_words(x, words, w, pairs, sums);
     if (rest == 0)
         return w;
@@ -168,8 +166,8 @@ static inline void put_four(const int32_t *sums, const mur_fc *fc, const uint8_t
 }
 
 /* outputs of one vector */
-static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
-                       int32_t coded)
+static inline __attribute__((always_inline)) void
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
 {
     const uint32_t *w = (const uint32_t *)(const void *)fc->weights;
     const int32_t *bias = fc->bias;
@@ -180,12 +178,14 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
     for (int32_t channels = layer->shape.out_c; channels > 0; channels -= 4, bias += 4) {
         /* what is packed goes on behind the last bias */
         int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
-        int32_t pairs = channels > 2 ? 2 : 1, left = layer->shape.in_c;
+        int32_t pairs = channels > 2 ? 2 : 1, inputs;
         const int8_t *x = in;
 
-        for (; left >= 4 * (WORDS + 1); left -= 4 * WORDS, x += 4 * WORDS)
-            w = add_run(x, 4 * WORDS, w, pairs, sums);
-        w = add_run(x, left, w, pairs, sums);
+        for (int32_t left = layer->shape.in_c; left > 0; left -= inputs, x += inputs) {
+            inputs = left < 4 * (WORDS + 1) ? left : 4 * WORDS;
+            w = pairs == 2 && inputs > 3 ? add_fours(x, x + inputs, w, sums)
+                                         : add_few(x, inputs, w, pairs, sums);
+        }
         put_four(sums, fc, codes, coded, zero, channels >= 4 ? out : last);
         for (int32_t i = 0; channels < 4 && i < channels; i++)
             out[i] = last[i];
@@ -194,7 +194,8 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
     }
 }
 
-static void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int32_t coded)
+static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
+                                                      int8_t *out, int32_t coded)
 {
     const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
     int32_t channels = layer->shape.out_c;

@@ -96,8 +96,8 @@ static void mur_dsp_put_rest(int16_t *to, int16_t wide)
 
 /* row `i` of a window whose left edge is `column`: run j begins at the result, which may be a copy
  */
-static const int8_t *mur_dsp_find_run(const mur_dsp_window *window, int32_t row, int32_t column,
-                                      int32_t j)
+static __attribute__((hot)) const int8_t *mur_dsp_find_run(const mur_dsp_window *window,
+                                                           int32_t row, int32_t column, int32_t j)
 {
     const mur_conv_s8 *layer = window->layer;
     int32_t bytes = window->runs.bytes, before = 0, inside = bytes;
@@ -127,8 +127,8 @@ static const int8_t *mur_dsp_find_run(const mur_dsp_window *window, int32_t row,
 
 /* Do the windows of `pixels` pixels from `column` on lie between the edges, and is there memory
  * behind the last one's runs, and of the pixels after it, of which `read` are read in all? */
-static int mur_dsp_is_inside(const mur_dsp_window *window, int32_t top, int32_t column,
-                             int32_t pixels, int32_t read)
+static __attribute__((hot)) int mur_dsp_is_inside(const mur_dsp_window *window, int32_t top,
+                                                  int32_t column, int32_t pixels, int32_t read)
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t last = column + (pixels - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
@@ -153,8 +153,9 @@ static int32_t mur_dsp_last_four(const mur_dsp_window *window, int32_t top)
 }
 
 /* one of `pixels` pixels */
-static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t pixels, int32_t top,
-                            int32_t column)
+static __attribute__((noinline, hot)) void mur_dsp_gather1(const mur_dsp_window *window,
+                                                           uint32_t *x, int32_t pixels, int32_t top,
+                                                           int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
@@ -178,10 +179,10 @@ static void mur_dsp_gather1(const mur_dsp_window *window, uint32_t *x, int32_t p
 }
 
 /* `count` runs of four pixels, from the window's run `first` on */
-static __attribute__((noinline)) void mur_dsp_gather_runs(const mur_dsp_window *window,
-                                                          int32_t first, int32_t count,
-                                                          const int8_t *from, int32_t by,
-                                                          int32_t next)
+static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_window *window,
+                                                               int32_t first, int32_t count,
+                                                               const int8_t *from, int32_t by,
+                                                               int32_t next)
 {
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = first * rest;
     uint32_t *behind = window->x + window->runs.whole_words * 8;
@@ -200,8 +201,8 @@ static __attribute__((noinline)) void mur_dsp_gather_runs(const mur_dsp_window *
 }
 
 /* Four pixels whose windows lie between the left and the right edge, row by row. */
-static __attribute__((noinline)) void mur_dsp_gather4(const mur_dsp_window *window, int32_t top,
-                                                      int32_t column)
+static __attribute__((noinline, hot)) void mur_dsp_gather4(const mur_dsp_window *window,
+                                                           int32_t top, int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t runs = window->runs.a_row;
@@ -281,8 +282,10 @@ static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels
 }
 
 /* the whole layer */
-static void mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
-                             int32_t left_over, mur_dsp_multiply *multiply)
+static __attribute__((noinline, cold)) void mur_dsp_run_rows(const mur_conv_s8 *layer,
+                                                             const int8_t *in, int8_t *out,
+                                                             void *scratch, int32_t left_over,
+                                                             mur_dsp_multiply *multiply)
 {
     mur_dsp_window window;
     size_t x_bytes;

@@ -22,6 +22,7 @@ typedef struct depthwise_job {
     uint32_t is_tap;
     const mur_mve_channel *channel;
     const int8_t *w;
+    void (*run_channels)(const struct depthwise_job *job, int32_t c, int32_t top, int8_t *out);
 } depthwise_job;
 
 #if MUR_HAVE_MVE
@@ -454,13 +455,6 @@ static void spread_weights(const depthwise_job *job)
     (void)job;
 }
 
-static int32_t run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows,
-                          int32_t top, int8_t *out)
-{
-    (void)job, (void)four, (void)rows, (void)top, (void)out;
-    return 0;
-}
-
 static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
@@ -477,6 +471,15 @@ static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_
             out[i * line->out_step + c] =
                 mur_requant(sum, job->channel[c].mul, job->channel[c].shift, &job->layer->output);
         }
+}
+
+static int32_t run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows,
+                          int32_t top, int8_t *out)
+{
+    (void)four;
+    for (; rows > 0; rows--, top += job->line.stride_h, out += job->line.out_row)
+        run_channels(job, 0, top, out);
+    return job->channels;
 }
 
 #endif
@@ -533,7 +536,7 @@ static void run_windows(const depthwise_job *job, const depthwise_four *four, in
     int32_t c = line->is_short ? run_blocks(job, four, rows, top, out) : 0;
 
     for (; rows > 0 && c < job->channels; rows--, top += line->stride_h, out += line->out_row)
-        run_channels(job, c, top, out);
+        job->run_channels(job, c, top, out);
 }
 
 static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
@@ -558,7 +561,9 @@ static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
     }
 }
 
-void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+static __attribute__((noinline)) void
+run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
+    void (*others)(const depthwise_job *job, int32_t c, int32_t top, int8_t *out))
 {
     int32_t channels = layer->shape.in_c, taps = layer->shape.kernel_h * layer->shape.kernel_w;
     depthwise_four fours[2][FOURS];
@@ -567,6 +572,7 @@ void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
     job.layer = layer;
     job.line = mur_mve_line_of(&layer->shape);
     job.planes = scratch;
+    job.run_channels = others;
     for (int32_t i = 0; i < MUR_MVE_PLANES; i++)
         job.at[i] = (uint16_t)(i * job.line.plane);
     job.channel = layer->packed;
@@ -588,4 +594,16 @@ void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
         job.channel += job.channels;
         job.w += job.channels * taps;
     }
+}
+
+/* a row of its own for most layers, so that the rest is linked only where it is needed */
+void mur_mve_depthwise_short_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                                void *scratch)
+{
+    run(layer, in, out, scratch, NULL);
+}
+
+void mur_mve_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    run(layer, in, out, scratch, run_channels);
 }

@@ -6,8 +6,8 @@
 #if MUR_HAVE_MVE
 
 /* outputs of one vector; what fours read behind the last channel lies within what is packed */
-static inline void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in,
-                              int8_t *out, int32_t coded)
+static inline __attribute__((always_inline)) void
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
 {
     mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
     uint32_t vectors = (uint32_t)layer->shape.in_c / MUR_MVE_BYTES;
@@ -37,8 +37,8 @@ static inline void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const 
 
 #else
 
-static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
-                       int32_t coded)
+static inline __attribute__((always_inline)) void
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
 {
     int32_t inputs = layer->shape.in_c;
     const int8_t *w = (const int8_t *)fc->weights;
@@ -54,7 +54,8 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
 
 #endif
 
-static void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int32_t coded)
+static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
+                                                      int8_t *out, int32_t coded)
 {
     const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
 

@@ -189,6 +189,30 @@ size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
     return (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
 }
 
+/* ---- depthwise, short windows of fours of channels ---- */
+
+int mur_mve_depthwise_short_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return mur_mve_depthwise_s8_fits(layer, plain) && mur_mve_line_of(&layer->shape).is_short &&
+           layer->shape.out_c % 4 == 0;
+}
+
+size_t mur_mve_depthwise_short_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return mur_mve_depthwise_s8_packed_bytes(layer);
+}
+
+void mur_mve_depthwise_short_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                     void *packed)
+{
+    mur_mve_depthwise_s8_pack(layer, plain, packed);
+}
+
+size_t mur_mve_depthwise_short_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_mve_depthwise_s8_scratch_bytes(layer);
+}
+
 /* ---- matmul ---- */
 
 size_t mur_mve_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)

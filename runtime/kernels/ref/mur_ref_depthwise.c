@@ -219,8 +219,15 @@ MUR_REF_SUM(7, 1)
 MUR_REF_SUM(7, 2)
 
 typedef void sum_stretch(const stretch *);
+typedef sum_stretch *find_sum(const mur_ref_view *);
 
-static sum_stretch *find_sum(const mur_ref_view *v)
+/* of windows of three neighbouring columns */
+static sum_stretch *find_sum_of_three(const mur_ref_view *v)
+{
+    return v->stride_w == 1 ? sum_3_1 : sum_3_2;
+}
+
+static sum_stretch *find_sum_of_any(const mur_ref_view *v)
 {
     static sum_stretch *const fixed[3][2] = { { sum_3_1, sum_3_2 },
                                               { sum_5_1, sum_5_2 },
@@ -268,7 +275,6 @@ static void set_up(layer_job *job, const mur_conv_s8 *layer)
     job->layer = layer;
     job->view = mur_ref_view_of(&layer->shape);
     job->output = mur_ref_output_of(&layer->output, ((const mur_ref_head *)layer->packed)->simple);
-    job->sum = find_sum(v);
     job->most = v->out_w < SUMS ? SUMS / v->out_w : 1;
     job->dense = v->out_pitch == v->out_w * v->out_step;
     job->line_step = v->stride_h * v->columns;
@@ -350,7 +356,8 @@ static void run_channel(layer_job *job, const mur_ref_channel *channel, const in
     }
 }
 
-void mur_ref_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+static __attribute__((noinline)) void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                                          int8_t *plane, find_sum *find)
 {
     int32_t multiplier = layer->shape.out_c / layer->shape.in_c, at = 0;
     const uint8_t *channel = (const uint8_t *)layer->packed + sizeof(mur_ref_head);
@@ -359,14 +366,26 @@ void mur_ref_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *ou
     layer_job job;
 
     set_up(&job, layer);
+    job.sum = find(&job.view);
     job.s.sums = sums;
-    copy = copy_of(&job.view, scratch);
+    copy = copy_of(&job.view, plane);
     bytes = (int32_t)sizeof(mur_ref_channel) + ((job.s.rows * job.s.columns + 3) & ~3);
-    memset(scratch, layer->in_zero, (size_t)job.view.rows * (size_t)job.view.columns);
+    memset(plane, layer->in_zero, (size_t)job.view.rows * (size_t)job.view.columns);
     for (int32_t c = 0; c < layer->shape.out_c; c++, channel += bytes) {
         if (at == 0)
             copy_plane(&copy, in++);
         at = at + 1 == multiplier ? 0 : at + 1;
-        run_channel(&job, (const void *)channel, scratch, out + c);
+        run_channel(&job, (const void *)channel, plane, out + c);
     }
+}
+
+/* a row of its own for most layers, so that the other sums are linked only where they are needed */
+void mur_ref_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    run(layer, in, out, scratch, find_sum_of_three);
+}
+
+void mur_ref_depthwise_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    run(layer, in, out, scratch, find_sum_of_any);
 }

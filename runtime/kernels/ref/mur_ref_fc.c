@@ -4,8 +4,8 @@
 #include "mur_ref.h"
 
 /* outputs of one vector */
-static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out,
-                       int32_t coded)
+static inline __attribute__((always_inline)) void
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
 {
     const mur_ref_output output = mur_ref_output_of(&layer->output, 1);
     const int8_t *w = (const int8_t *)fc->weights, *end = in + layer->shape.in_c;
@@ -39,7 +39,8 @@ static void run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t 
     }
 }
 
-static void run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int32_t coded)
+static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
+                                                      int8_t *out, int32_t coded)
 {
     const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
 

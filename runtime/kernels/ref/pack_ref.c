@@ -204,6 +204,32 @@ size_t mur_ref_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
     return (size_t)view.rows * (size_t)view.columns;
 }
 
+/* ---- depthwise, windows of three columns ---- */
+
+int mur_ref_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    const mur_ref_view view = mur_ref_view_of(&layer->shape);
+
+    return mur_ref_depthwise_s8_fits(layer, plain) && view.kernel_w == 3 && view.dilation_w == 1 &&
+           view.stride_w <= 2;
+}
+
+size_t mur_ref_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return mur_ref_depthwise_s8_packed_bytes(layer);
+}
+
+void mur_ref_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                 void *packed)
+{
+    mur_ref_depthwise_s8_pack(layer, plain, packed);
+}
+
+size_t mur_ref_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_ref_depthwise_s8_scratch_bytes(layer);
+}
+
 /* ---- of all ---- */
 
 /* where the window of output (y, x) begins to read */
