@@ -149,16 +149,16 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
         *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
 }
 
-/* outputs of four sums, the first by the first code */
-static inline void put_four(const int32_t *sums, const mur_fc *fc, const uint8_t *codes,
-                            int32_t coded, int32_t zero, int8_t *out)
+/* outputs of four sums, the first by the first code and, if each has one, multiplier */
+static inline void put_four(const int32_t *sums, const int32_t *muls, const uint8_t *codes,
+                            int32_t form, int32_t zero, int8_t *out)
 {
-    int32_t mul = fc->mul[0], shift = *codes / MUR_FC_MULS; /* all have them, if not coded */
+    int32_t mul = *muls, shift = *codes / MUR_FC_MULS; /* all have them, if there is one */
 
 #pragma GCC unroll 4
     for (int32_t i = 0; i < 4; i++) {
-        if (coded) {
-            mul = fc->mul[codes[i] % MUR_FC_MULS];
+        if (form != MUR_FC_ONE) {
+            mul = muls[form == MUR_FC_EACH ? i : codes[i] % MUR_FC_MULS];
             shift = codes[i] / MUR_FC_MULS;
         }
         out[i] = (int8_t)output(sums[i], mul, shift, zero);
@@ -167,10 +167,10 @@ static inline void put_four(const int32_t *sums, const mur_fc *fc, const uint8_t
 
 /* outputs of one vector */
 static inline __attribute__((always_inline)) void
-run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t form)
 {
     const uint32_t *w = (const uint32_t *)(const void *)fc->weights;
-    const int32_t *bias = fc->bias;
+    const int32_t *bias = fc->bias, *muls = fc->mul;
     const uint8_t *codes = fc->codes;
     int32_t zero = layer->output.zero;
     int8_t last[4]; /* of fewer than four channels */
@@ -186,23 +186,24 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
             w = pairs == 2 && inputs > 3 ? add_fours(x, x + inputs, w, sums)
                                          : add_few(x, inputs, w, pairs, sums);
         }
-        put_four(sums, fc, codes, coded, zero, channels >= 4 ? out : last);
+        put_four(sums, muls, codes, form, zero, channels >= 4 ? out : last);
         for (int32_t i = 0; channels < 4 && i < channels; i++)
             out[i] = last[i];
-        codes += 4 * coded;
+        codes += form == MUR_FC_ONE ? 0 : 4;
+        muls += form == MUR_FC_EACH ? 4 : 0;
         out += 4;
     }
 }
 
 static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
-                                                      int8_t *out, int32_t coded)
+                                                      int8_t *out, int32_t form)
 {
-    const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
+    const mur_fc fc = mur_fc_of(layer, layer->packed, form);
     int32_t channels = layer->shape.out_c;
 
     for (int32_t i = 0; i < mur_fc_rows(&layer->shape);
          i++, in += layer->shape.in_c, out += channels) {
-        run_vector(layer, &fc, in, out, coded);
+        run_vector(layer, &fc, in, out, form);
         if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
             clamp(out, channels, &layer->output);
     }
@@ -211,11 +212,17 @@ static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, 
 void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
-    run(layer, in, out, 0);
+    run(layer, in, out, MUR_FC_ONE);
 }
 
 void mur_dsp_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
-    run(layer, in, out, 1);
+    run(layer, in, out, MUR_FC_CODED);
+}
+
+void mur_dsp_fc_each_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+{
+    (void)scratch;
+    run(layer, in, out, MUR_FC_EACH);
 }

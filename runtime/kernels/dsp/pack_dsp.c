@@ -395,8 +395,9 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
     }
 }
 
-MUR_FC_KERNEL(dsp, fc_s8, 0)
-MUR_FC_KERNEL(dsp, fc_coded_s8, 1)
+MUR_FC_KERNEL(dsp, fc_s8, MUR_FC_ONE)
+MUR_FC_KERNEL(dsp, fc_coded_s8, MUR_FC_CODED)
+MUR_FC_KERNEL(dsp, fc_each_s8, MUR_FC_EACH)
 
 /* ---- depthwise ---- */
 

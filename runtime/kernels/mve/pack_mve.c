@@ -139,8 +139,9 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
         put_weights(plain->weights + c * inputs, inputs, c & 3, to + (c & ~3) * inputs);
 }
 
-MUR_FC_KERNEL(mve, fc_s8, 0)
-MUR_FC_KERNEL(mve, fc_coded_s8, 1)
+MUR_FC_KERNEL(mve, fc_s8, MUR_FC_ONE)
+MUR_FC_KERNEL(mve, fc_coded_s8, MUR_FC_CODED)
+MUR_FC_KERNEL(mve, fc_each_s8, MUR_FC_EACH)
 
 /* ---- depthwise ---- */
 

@@ -5,7 +5,7 @@
 
 /* outputs of one vector */
 static inline __attribute__((always_inline)) void
-run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t coded)
+run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t form)
 {
     const mur_ref_output output = mur_ref_output_of(&layer->output, 1);
     const int8_t *w = (const int8_t *)fc->weights, *end = in + layer->shape.in_c;
@@ -29,7 +29,7 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
         }
         sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
         for (int32_t i = 0; i < MUR_REF_CHANNELS && first + i < layer->shape.out_c; i++) {
-            int32_t code = fc->codes[coded ? first + i : 0];
+            int32_t code = fc->codes[form == MUR_FC_ONE ? 0 : first + i];
             const mur_ref_channel channel = { 0, fc->mul[code % MUR_FC_MULS],
                                               -(code / MUR_FC_MULS) };
 
@@ -40,22 +40,22 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
 }
 
 static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, const int8_t *in,
-                                                      int8_t *out, int32_t coded)
+                                                      int8_t *out, int32_t form)
 {
-    const mur_fc fc = mur_fc_of(layer, layer->packed, coded);
+    const mur_fc fc = mur_fc_of(layer, layer->packed, form);
 
     for (int32_t i = 0; i < mur_fc_rows(&layer->shape); i++)
-        run_vector(layer, &fc, in + i * layer->shape.in_c, out + i * layer->shape.out_c, coded);
+        run_vector(layer, &fc, in + i * layer->shape.in_c, out + i * layer->shape.out_c, form);
 }
 
 void mur_ref_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
-    run(layer, in, out, 0);
+    run(layer, in, out, MUR_FC_ONE);
 }
 
 void mur_ref_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     (void)scratch;
-    run(layer, in, out, 1);
+    run(layer, in, out, MUR_FC_CODED);
 }

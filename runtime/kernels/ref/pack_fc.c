@@ -25,7 +25,7 @@ static int32_t number_of(int32_t *muls, int32_t *count, int32_t mul)
     return i;
 }
 
-int mur_fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t coded)
+int mur_fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t form)
 {
     int32_t muls[MUR_FC_MULS], count = 0;
 
@@ -33,38 +33,44 @@ int mur_fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t c
         layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        if (plain->shift[c] > 0 || number_of(muls, &count, plain->mul[c]) == MUR_FC_MULS)
+        if (plain->shift[c] > 0)
             return 0;
-        if (!coded && (count > 1 || plain->shift[c] != plain->shift[0]))
+        if (form == MUR_FC_EACH)
+            continue;
+        if (number_of(muls, &count, plain->mul[c]) == MUR_FC_MULS)
+            return 0;
+        if (form == MUR_FC_ONE && (count > 1 || plain->shift[c] != plain->shift[0]))
             return 0;
     }
     return 1;
 }
 
-size_t mur_fc_head_bytes(const mur_conv_s8 *layer, int32_t coded)
+size_t mur_fc_head_bytes(const mur_conv_s8 *layer, int32_t form)
 {
-    size_t words = (size_t)layer->shape.out_c + (coded ? MUR_FC_MULS : 1);
+    size_t words = (size_t)(layer->shape.out_c + mur_fc_muls(layer, form));
 
-    return words * sizeof(int32_t) + (size_t)mur_fc_code_bytes(layer, coded);
+    return words * sizeof(int32_t) + (size_t)mur_fc_code_bytes(layer, form);
 }
 
-uint8_t *mur_fc_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t coded,
+uint8_t *mur_fc_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t form,
                      void *packed)
 {
-    int32_t *muls = packed, *bias = muls + (coded ? MUR_FC_MULS : 1), count = 0;
+    int32_t *muls = packed, *bias = muls + mur_fc_muls(layer, form), count = 0, number = 0;
     uint8_t *codes = (uint8_t *)(bias + layer->shape.out_c);
     const int8_t *w = plain->weights;
 
-    memset(packed, 0, mur_fc_head_bytes(layer, coded));
+    memset(packed, 0, mur_fc_head_bytes(layer, form));
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        int32_t number = number_of(muls, &count, plain->mul[c]);
-
-        codes[coded ? c : 0] = (uint8_t)(number - MUR_FC_MULS * plain->shift[c]);
+        if (form == MUR_FC_EACH)
+            muls[c] = plain->mul[c];
+        else
+            number = number_of(muls, &count, plain->mul[c]);
+        codes[form == MUR_FC_ONE ? 0 : c] = (uint8_t)(number - MUR_FC_MULS * plain->shift[c]);
         bias[c] = plain->bias ? plain->bias[c] : 0;
         for (int32_t k = 0; k < layer->shape.in_c; k++)
             bias[c] -= layer->in_zero * *w++;
     }
-    return codes + mur_fc_code_bytes(layer, coded);
+    return codes + mur_fc_code_bytes(layer, form);
 }
 
 /* Vector i is still read while its outputs are written. */

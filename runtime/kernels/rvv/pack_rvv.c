@@ -93,8 +93,8 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
             *to++ = (uint8_t)plain->weights[c * inputs + k];
 }
 
-MUR_FC_KERNEL(rvv, fc_s8, 0)
-MUR_FC_KERNEL(rvv, fc_coded_s8, 1)
+MUR_FC_KERNEL(rvv, fc_s8, MUR_FC_ONE)
+MUR_FC_KERNEL(rvv, fc_coded_s8, MUR_FC_CODED)
 
 /* ---- depthwise ---- */
 
