@@ -17,8 +17,9 @@ typedef struct mur_ref_channel {
  * Those of the others begin with mur_ref_head, at a multiple of 16 bytes. Of mur_ref_conv_pairs_s8
  * follow, for each group, its channels by twos, the last two filled up with a channel of zeros:
  * mur_ref_channel [2], then int8 [inputs][2], the inputs filled up to an even number. Of
- * mur_ref_depthwise_s8 and depthwise_3_s8, for each channel: mur_ref_channel, then the kernel row by row, filled up to
- * whole words. Those of fc kernels are int8 [inputs][4] for each four channels (mur_fc.h). */
+ * mur_ref_depthwise_s8 and depthwise_3_s8, for each channel: mur_ref_channel, then the kernel row
+ * by row, filled up to whole words. Those of fc kernels are int8 [inputs][4] for each four channels
+ * (mur_fc.h). */
 typedef struct mur_ref_head {
     uint32_t simple; /* MUR_REQUANT_Q31, shifts -21..-1, every sum has 31 bits */
 } mur_ref_head;
