@@ -23,9 +23,11 @@ static inline int32x4_t exps_of(int32x4_t a)
     return vdupq_m_n_s32(y, INT32_MAX, vcmpeqq_n_s32(a, 0));
 }
 
-/* mur_exp_below of `some` of four, 0 where that is not counted */
-static inline int32x4_t exps_below(const mur_softmax_s8 *layer, int32x4_t below, mve_pred16_t some)
+/* mur_exp_at of `some` of four, 0 where that is not counted: one copy, for it is long */
+static __attribute__((noinline)) int32x4_t
+exps_of_row(const mur_softmax_s8 *layer, const int8_t *in, int32_t greatest, mve_pred16_t some)
 {
+    int32x4_t below = vsubq_n_s32(vldrbq_z_s32(in, some), greatest);
     mve_pred16_t counted = vcmpgeq_m_n_s32(below, layer->diff_min, some);
     int32x4_t x = below;
 
@@ -36,7 +38,8 @@ static inline int32x4_t exps_below(const mur_softmax_s8 *layer, int32x4_t below,
     return vdupq_m_n_s32(exps_of(x), 0, vcmpltq_n_s32(below, layer->diff_min));
 }
 
-static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in)
+/* held: the row's first exponentials */
+static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in, int32_t *held)
 {
     int8x16_t greatest = vdupq_n_s8(INT8_MIN);
     int32_t sum = 0;
@@ -50,9 +53,11 @@ static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in)
     r.greatest = vmaxvq_s8(in[0], greatest);
     for (int32_t i = 0; i < layer->columns; i += 4) {
         mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));
-        int32x4_t x = vsubq_n_s32(vldrbq_z_s32(in + i, some), r.greatest);
+        int32x4_t e = exps_of_row(layer, in + i, r.greatest, some);
 
-        sum = vaddvaq_p_s32(sum, vrshrq_n_s32(exps_below(layer, x, some), MUR_SOFTMAX_SUM), some);
+        if (i < MUR_SOFTMAX_HELD)
+            vstrwq_s32(held + i, e);
+        sum = vaddvaq_p_s32(sum, vrshrq_n_s32(e, MUR_SOFTMAX_SUM), some);
     }
     mur_softmax_scale(&r, sum, 8);
     return r;
@@ -60,15 +65,17 @@ static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in)
 
 void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
 {
+    int32_t held[MUR_SOFTMAX_HELD];
+
     for (int32_t row = 0; row < layer->rows; row++, in += layer->columns, out += layer->columns) {
-        const mur_softmax_row r = begin_row(layer, in);
+        const mur_softmax_row r = begin_row(layer, in, held);
         int32x4_t shift = vdupq_n_s32(r.shift > 31 ? -32 : -r.shift);
 
         for (int32_t i = 0; i < layer->columns; i += 4) {
             mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));
-            int32x4_t x = vsubq_n_s32(vldrbq_z_s32(in + i, some), r.greatest);
+            int32x4_t x = i < MUR_SOFTMAX_HELD ? vldrwq_s32(held + i)
+                                               : exps_of_row(layer, in + i, r.greatest, some);
 
-            x = exps_below(layer, x, some);
             x = vsubq_n_s32(vrshlq_s32(vqrdmulhq_n_s32(x, r.scale), shift), 128);
             x = vminq_s32(vmaxq_s32(x, vdupq_n_s32(INT8_MIN)), vdupq_n_s32(INT8_MAX));
             vstrbq_p_s32(out + i, x, some);
