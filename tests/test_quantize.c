@@ -35,7 +35,7 @@ static uint32_t add_matrix(toy *t, uint32_t i, const char *name, uint32_t n, uin
 }
 
 /* tokens, embedded, through two matrices, and out by the embedding */
-static toy toy_new(unsigned threads)
+static toy toy_of(unsigned threads, uint32_t words, uint32_t width, uint32_t middle)
 {
     toy t = { .ctx = muc_context_new(threads) };
     muc_tensor tokens = { .name = "tokens", .kind = MUC_TENSOR_INPUT, .dtype = MUC_I32, .rank = 1 };
@@ -45,17 +45,17 @@ static toy toy_new(unsigned threads)
     muc_expr_new_input(t.graph->pool, "pos", 0, 63, 1);
     tokens.dims[0] = muc_expr_new_input(t.graph->pool, "m", 1, 64, 1);
     CHECK_OK(t.ctx, muc_graph_add_tensor(t.ctx, t.graph, &tokens, &inputs[0]));
-    table = add_matrix(&t, 0, "table", WORDS, WIDTH);
+    table = add_matrix(&t, 0, "table", words, width);
     inputs[1] = table;
     CHECK_OK(t.ctx,
              muc_graph_add_node(t.ctx, t.graph, MUC_OP_EMBED, "embed", inputs, 2, NULL, 0, &x));
     inputs[0] = x;
-    inputs[1] = add_matrix(&t, 1, "up", MIDDLE, WIDTH);
+    inputs[1] = add_matrix(&t, 1, "up", middle, width);
     CHECK_OK(t.ctx,
              muc_graph_add_node(t.ctx, t.graph, MUC_OP_LINEAR, "wide", inputs, 2, NULL, 0, &x));
     CHECK_OK(t.ctx, muc_graph_add_node(t.ctx, t.graph, MUC_OP_SILU, "bent", &x, 1, NULL, 0, &x));
     inputs[0] = x;
-    inputs[1] = add_matrix(&t, 2, "down", WIDTH, MIDDLE);
+    inputs[1] = add_matrix(&t, 2, "down", width, middle);
     CHECK_OK(t.ctx,
              muc_graph_add_node(t.ctx, t.graph, MUC_OP_LINEAR, "narrow", inputs, 2, NULL, 0, &x));
     inputs[0] = x;
@@ -64,6 +64,11 @@ static toy toy_new(unsigned threads)
              muc_graph_add_node(t.ctx, t.graph, MUC_OP_LINEAR, "head", inputs, 2, NULL, 0, &x));
     CHECK_OK(t.ctx, muc_graph_add_output(t.ctx, t.graph, x));
     return t;
+}
+
+static toy toy_new(unsigned threads)
+{
+    return toy_of(threads, WORDS, WIDTH, MIDDLE);
 }
 
 static void toy_free(toy *t)
@@ -105,6 +110,20 @@ static void bytes_stay_within_the_budget_and_use_it(void **state)
         CHECK((double)bytes * 8 <= bits * (double)result.weights);
         if (bits < 9.5) /* beyond, every block has its two terms */
             CHECK((double)bytes * 8 >= (bits - 0.15) * (double)result.weights);
+        toy_free(&t);
+    }
+}
+
+/* whose smallest blocks take more than the default, and just what is asked for in its place */
+static void matrices_of_short_blocks_are_quantized_without_a_budget(void **state)
+{
+    (void)state;
+    for (uint32_t words = 1; words <= 40; words++) {
+        const muc_quantize_options options = { 0 };
+        muc_quantize_result result;
+        toy t = toy_of(1, words, 7, 5);
+
+        CHECK_OK(t.ctx, muc_quantize_weights(t.ctx, t.graph, &options, &result));
         toy_free(&t);
     }
 }
@@ -409,6 +428,7 @@ int main(void)
         cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(texts_are_drawn_as_the_model_says),
         cmocka_unit_test(stories_keep_their_sense),
+        cmocka_unit_test(matrices_of_short_blocks_are_quantized_without_a_budget),
     };
 
     return cmocka_run_group_tests_name("quantize", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* quantize_blocks.c - finds a model's matrices, and quantizes them to blocks in the plain way. */
 #include "passes/weights/quantize_blocks.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,8 @@ static muc_status collect(quantizing *q)
 
 /* ---- the budget ---- */
 
-/* bits per weight if every block is of kind B4 with a header of its own */
+/* bits per weight if every block is of kind B4 with a header of its own, and the last digits that a
+ * quotient may lose */
 static double bits_of_b4(const quantizing *q)
 {
     uint64_t total = 0;
@@ -77,7 +79,7 @@ static double bits_of_b4(const quantizing *q)
         column += rest ? muc_bd_kind_bytes(MUC_BD_B4, rest) : 0;
         total += column * m->n + muc_bd_index_bytes(m->n, m->k);
     }
-    return 8 * (double)total / (double)q->weights;
+    return 8 * (double)total / (double)q->weights * (1 + 4 * DBL_EPSILON);
 }
 
 /* Matrices of many short blocks do not come down to the default that suits others. */
