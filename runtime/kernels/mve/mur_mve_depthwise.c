@@ -22,7 +22,7 @@ typedef struct depthwise_job {
     uint32_t is_tap;
     const mur_mve_channel *channel;
     const int8_t *w;
-    void (*run_channels)(const struct depthwise_job *job, int32_t c, int32_t top, int8_t *out);
+    void (*others)(const struct depthwise_job *job, int32_t c, int32_t top, int8_t *out);
 } depthwise_job;
 
 #if MUR_HAVE_MVE
@@ -536,7 +536,7 @@ static void run_windows(const depthwise_job *job, const depthwise_four *four, in
     int32_t c = line->is_short ? run_blocks(job, four, rows, top, out) : 0;
 
     for (; rows > 0 && c < job->channels; rows--, top += line->stride_h, out += line->out_row)
-        job->run_channels(job, c, top, out);
+        job->others(job, c, top, out);
 }
 
 static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
@@ -572,7 +572,7 @@ run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
     job.layer = layer;
     job.line = mur_mve_line_of(&layer->shape);
     job.planes = scratch;
-    job.run_channels = others;
+    job.others = others;
     for (int32_t i = 0; i < MUR_MVE_PLANES; i++)
         job.at[i] = (uint16_t)(i * job.line.plane);
     job.channel = layer->packed;
