@@ -90,23 +90,28 @@ static inline void put_last(uint32_t four, int32_t count, int8_t *out)
  * before, which may have been overwritten. */
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    int32_t count = w->rows * w->columns, channels = layer->c, c = 0;
-    int32_t min = layer->min, max = layer->max, past = channels < 4 ? 4 - channels : 0;
+    int32_t count = w->rows * w->columns, c = 0, channels = layer->c;
+    int32_t min = layer->min, max = layer->max;
+    uint32_t sums[2], four;
 
     count += count == 0; /* and the sums are 0 */
-    if (count > PIXELS_OF_HALVES || (past > 0 && !has_four(w)))
+    if (count > PIXELS_OF_HALVES || (channels < 4 && !has_four(w))) {
         for (; c < channels; c++)
             out[c] = (int8_t)mur_pool_divide(sum_one(w, c), count);
-    for (; c < channels; c += 4) {
-        int32_t left = channels - c;
-        uint32_t sums[2], four;
-
-        sum_four(w, left >= 4 || past > 0 ? c : channels - 4, sums);
-        four = average_four(sums, (uint32_t)count) << 8 * past;
-        if (left >= 4)
+    } else if (channels < 4) {
+        sum_four(w, 0, sums);
+        four = average_four(sums, (uint32_t)count);
+        put_last(four << 8 * (4 - channels), channels, out);
+    } else {
+        for (; c + 4 <= channels; c += 4) {
+            sum_four(w, c, sums);
+            four = average_four(sums, (uint32_t)count);
             __builtin_memcpy(out + c, &four, sizeof(four));
-        else
-            put_last(four, left, out + c);
+        }
+        if (c < channels) {
+            sum_four(w, channels - 4, sums);
+            put_last(average_four(sums, (uint32_t)count), channels - c, out + c);
+        }
     }
     if (min != INT8_MIN || max != INT8_MAX)
         for (c = 0; c < channels; c++)
