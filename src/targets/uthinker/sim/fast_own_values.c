@@ -117,7 +117,7 @@ static unit columns_of(const mur_sim_product *op, uint32_t first, uint32_t bytes
                    .past = op->cols - first < COLUMNS ? op->cols : first + COLUMNS };
 }
 
-/* Token i. False: a left block is malformed. */
+/* Token i, packed to a place of the thread's. False: a left block is malformed. */
 static bool do_token(muc_fast_product *product, uint32_t i, product_room *room, uint8_t *packed)
 {
     fast_own_values *of = product->own;
@@ -126,15 +126,19 @@ static bool do_token(muc_fast_product *product, uint32_t i, product_room *room, 
     left_block *left = product->left + (size_t)i * op.rows * TOKEN_BLOCKS;
     unit units[MOST_WIDTH / COLUMNS];
 
+    if (i + 1 == of->multiplied) {
+        packed = packing->out; /* where the machine has it */
+    } else {
+        op.right = packed;
+        op.right_end = packed + mur_sim_packed_bytes(packing);
+        op.right_readable = packed + PACKED_BYTES;
+    }
+    mur_sim_pack(of->sim, packing, 0, packing->cols, packed);
     if (!muc_fast_read_left(product, &op, 0, op.rows, left))
         return false;
     if (op.fresh)
         memset(op.out, 0, (size_t)op.rows * op.cols * sizeof(*op.out));
     op.fresh = 0;
-    mur_sim_pack(of->sim, packing, 0, packing->cols, packed);
-    op.right = packed;
-    op.right_end = packed + mur_sim_packed_bytes(packing);
-    op.right_readable = packed + PACKED_BYTES;
     room->row = 0;
     room->rows = op.rows;
     room->left = left;
@@ -185,7 +189,8 @@ bool muc_fast_do_own(muc_fast_product *product, mur_sim_product *malformed)
         do_share(product, 0);
     if (atomic_load(&product->malformed))
         *malformed = *find_malformed(product, of);
-    mur_sim_pack(of->sim, last, 0, last->cols, last->out);
+    if (of->packed > of->multiplied)
+        mur_sim_pack(of->sim, last, 0, last->cols, last->out);
     of->packed = of->multiplied = 0;
     return !atomic_load(&product->malformed);
 }
