@@ -152,14 +152,14 @@ static muc_status read_boot(parser *p, const char **out)
 {
     muc_choice choice;
 
-    muc_choice_begin(&choice, p->ini.value.data, p->ini.value.size);
-    for (unsigned i = 0; i < MUC_COUNT(boots); i++) {
+    for (unsigned i = 0; i < MUC_COUNT(boots); i++)
         if (muc_view_is(p->ini.value, boots[i])) {
             *out = boots[i];
             return MUC_OK;
         }
+    muc_choice_begin(&choice, p->ini.value.data, p->ini.value.size);
+    for (unsigned i = 0; i < MUC_COUNT(boots); i++)
         muc_choice_add(&choice, boots[i]);
-    }
     return muc_ini_refuse(&p->ini, p->ini.value.data, &choice, "boot");
 }
 
