@@ -233,6 +233,22 @@ typedef struct mur_log_softmax_s8 {
 #include "mur_nn.def"
 #undef MUR_NN
 
+/* What such a kernel has on the host, where its weights and scratch are another one's. */
+#define MUR_CONV_PACKS_AS(isa, name, other) \
+    size_t mur_##isa##_##name##_packed_bytes(const mur_conv_s8 *layer) \
+    { \
+        return mur_##isa##_##other##_packed_bytes(layer); \
+    } \
+    void mur_##isa##_##name##_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, \
+                                   void *packed) \
+    { \
+        mur_##isa##_##other##_pack(layer, plain, packed); \
+    } \
+    size_t mur_##isa##_##name##_scratch_bytes(const mur_conv_s8 *layer) \
+    { \
+        return mur_##isa##_##other##_scratch_bytes(layer); \
+    }
+
 /* The same softmax to int16, of zero point -32768 and scale 1 / 65536; out is not in. */
 void mur_ref_softmax_s16(const mur_softmax_s8 *layer, const int8_t *in, int16_t *out);
 

@@ -198,21 +198,7 @@ int mur_mve_depthwise_short_s8_fits(const mur_conv_s8 *layer, const mur_conv_pla
            layer->shape.out_c % 4 == 0;
 }
 
-size_t mur_mve_depthwise_short_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return mur_mve_depthwise_s8_packed_bytes(layer);
-}
-
-void mur_mve_depthwise_short_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                     void *packed)
-{
-    mur_mve_depthwise_s8_pack(layer, plain, packed);
-}
-
-size_t mur_mve_depthwise_short_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return mur_mve_depthwise_s8_scratch_bytes(layer);
-}
+MUR_CONV_PACKS_AS(mve, depthwise_short_s8, depthwise_s8)
 
 /* ---- matmul ---- */
 

@@ -214,21 +214,7 @@ int mur_ref_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *
            view.stride_w <= 2;
 }
 
-size_t mur_ref_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return mur_ref_depthwise_s8_packed_bytes(layer);
-}
-
-void mur_ref_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                 void *packed)
-{
-    mur_ref_depthwise_s8_pack(layer, plain, packed);
-}
-
-size_t mur_ref_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return mur_ref_depthwise_s8_scratch_bytes(layer);
-}
+MUR_CONV_PACKS_AS(ref, depthwise_3_s8, depthwise_s8)
 
 /* ---- of all ---- */
 

@@ -77,20 +77,7 @@ int mur_rv_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pla
     return 1;
 }
 
-size_t mur_rv_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return mur_rv_conv_s8_packed_bytes(layer);
-}
-
-void mur_rv_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    mur_rv_conv_s8_pack(layer, plain, packed);
-}
-
-size_t mur_rv_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return mur_rv_conv_s8_scratch_bytes(layer);
-}
+MUR_CONV_PACKS_AS(rv, conv_wide_s8, conv_s8)
 
 /* ---- matmul ---- */
 
