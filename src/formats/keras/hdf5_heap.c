@@ -62,6 +62,11 @@ muc_status muc_hdf5_heap_object(muc_hdf5 *f, uint64_t address, uint64_t index, m
     MUC_TRY(muc_hdf5_skip(&r, 4, "GCOL"));
     MUC_TRY(muc_hdf5_length(f, &r, "size of a global heap", &size));
     MUC_TRY(muc_hdf5_part(f, address, size, "global heap", out));
+    if (out->bytes.size < r.at)
+        return muc_hdf5_fail(f, MUC_MALFORMED,
+                             "the global heap at %" PRIu64 " is %" PRIu64
+                             " bytes long, which is less than its head",
+                             address, size);
     r.bytes.size = out->bytes.size;
     /* {number, references, 0, size, bytes to a multiple of 8}; number 0 is what is free */
     while (muc_reader_left(&r) >= 8 + f->length_bytes) {
