@@ -1,4 +1,5 @@
-/* int8_decompose.c - writes operators that have no int8 form as several that have one. */
+/* int8_decompose.c - writes operators that have no int8 form as several that have one, as SPLIT in
+ * graph/ops.def says. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +7,9 @@
 #include "graph/sampling.h"
 #include "passes/int8/int8_pass.h"
 #include "passes/simplify/fold.h"
+#include "passes/simplify/write_steps.h"
 
-enum { MOST_WINDOW = 64 };
+enum { MOST_WINDOW = 64, MOST_SPLITS = 3 };
 
 static const muc_tensor *in(const muc_rewrite *r, const muc_node *node, uint32_t i)
 {
@@ -19,128 +21,87 @@ static const muc_tensor *out(const muc_rewrite *r, const muc_node *node)
     return muc_rewrite_old(r, node->outputs[0]);
 }
 
-/* a constant of more than one element, with which an operator is no function of one tensor */
-static bool is_many(const muc_rewrite *r, uint32_t id)
+/* the new tensors of a node's first inputs, and no numbers */
+static muc_status read_inputs(muc_rewrite *r, const muc_node *node, muc_steps *steps)
 {
-    return muc_rewrite_is_constant(r, id) && muc_rewrite_old(r, id)->bytes > sizeof(float);
-}
-
-/* a node of one output between those that there were */
-static muc_status add(muc_rewrite *r, const muc_node *node, muc_op op, const uint32_t *inputs,
-                      uint32_t count, uint32_t *made)
-{
-    return muc_rewrite_add(r, op, node->name, inputs, count, NULL, 0, NULL, made);
-}
-
-static muc_status add_number(muc_rewrite *r, const muc_node *node, float value, uint32_t *made)
-{
-    const muc_tensor like = { .dtype = MUC_F32 };
-
-    return muc_rewrite_constant(r, node->name, &like, &value, sizeof(value), made);
-}
-
-/* x op a number */
-static muc_status add_with(muc_rewrite *r, const muc_node *node, muc_op op, uint32_t x, float value,
-                           uint32_t *made)
-{
-    uint32_t inputs[2] = { x };
-
-    MUC_TRY(add_number(r, node, value, &inputs[1]));
-    return add(r, node, op, inputs, 2, made);
-}
-
-/* the new tensors of all inputs of a node that has at most two */
-static muc_status get_inputs(muc_rewrite *r, const muc_node *node, uint32_t inputs[2])
-{
-    for (uint32_t i = 0; i < node->input_count && i < 2; i++)
-        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    *steps = (muc_steps){ .numbers = { NAN, NAN, NAN } };
+    for (uint32_t i = 0; i < MUC_COUNT(steps->tensors); i++)
+        MUC_TRY(muc_rewrite_tensor(r, muc_node_input(node, i), &steps->tensors[i]));
     return MUC_OK;
+}
+
+/* the steps with the node's attributes */
+static muc_status split_always(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
+{
+    muc_steps steps;
+
+    *done = true;
+    MUC_TRY(read_inputs(r, node, &steps));
+    steps.attributes = node->attributes;
+    steps.attribute_count = node->attribute_count;
+    return muc_steps_change(r, node, text, &steps);
 }
 
 /* ---- element by element ---- */
 
-/* sums, means, and the least or greatest of many: two after two */
-static muc_status split_many(muc_rewrite *r, const muc_node *node, bool *done)
+/* x and y are two inputs, then what they became and the next; a second item is of them all, as x,
+ * and ?a is one over their number */
+static muc_status split_many(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
-    const bool mean = node->op == MUC_OP_MEAN, sum = mean || node->op == MUC_OP_SUM;
-    const bool most = node->op == MUC_OP_MIN || node->op == MUC_OP_MAX;
-    const muc_op op = sum ? MUC_OP_ADD : node->op;
-    uint32_t inputs[2];
+    const char *end = muc_steps_skip(text);
+    muc_steps steps;
 
-    if (!(sum || (most && node->input_count > 2)))
+    if (node->op == muc_steps_operator(text) && node->input_count <= 2)
         return MUC_OK;
     *done = true;
-    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
+    MUC_TRY(read_inputs(r, node, &steps));
     for (uint32_t i = 1; i < node->input_count; i++) {
-        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[1]));
-        if (!mean && i + 1 == node->input_count)
-            return muc_rewrite_change(r, node, op, inputs, 2, NULL, 0);
-        MUC_TRY(add(r, node, op, inputs, 2, &inputs[0]));
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &steps.tensors[1]));
+        if (!*end && i + 1 == node->input_count)
+            return muc_steps_change(r, node, text, &steps);
+        MUC_TRY(muc_steps_add(r, node, text, &steps, &steps.tensors[0]));
     }
-    MUC_TRY(add_number(r, node, 1 / (float)node->input_count, &inputs[1]));
-    return muc_rewrite_change(r, node, MUC_OP_MUL, inputs, 2, NULL, 0);
-}
-
-static bool is_pair(muc_op op)
-{
-    return op == MUC_OP_ADD || op == MUC_OP_SUB || op == MUC_OP_MUL || op == MUC_OP_DIV;
+    steps.numbers[0] = 1 / (float)node->input_count;
+    return *end ? muc_steps_change(r, node, end, &steps)
+                : muc_rewrite_change_to_view(r, node, steps.tensors[0]);
 }
 
 /* kernels repeat one operand: where both repeat, one is made as large as the result */
-static muc_status widen_pair(muc_rewrite *r, const muc_node *node, bool *done)
+static muc_status split_widened(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
     const muc_tensor *y = out(r, node);
     muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { y->dims, y->rank } };
     bool swaps = muc_op_get(node->op)->flags & MUC_OP_COMMUTES;
-    uint32_t inputs[2], side;
+    uint32_t side = muc_rewrite_is_constant(r, node->inputs[0]);
+    muc_steps steps;
 
-    if (!is_pair(node->op) || same_dims(in(r, node, 0), y) ||
-        (swaps && same_dims(in(r, node, 1), y)))
-        return MUC_OK;
-    side = muc_rewrite_is_constant(r, node->inputs[0]);
-    if (side == 1 && !swaps)
+    (void)text;
+    if (same_dims(in(r, node, 0), y) || (swaps && same_dims(in(r, node, 1), y)) ||
+        (side == 1 && !swaps))
         return MUC_OK;
     *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_EXPAND, node->name, &inputs[side], 1, &shape, 1, NULL,
-                            &inputs[side]));
-    return muc_rewrite_change(r, node, node->op, inputs, 2, node->attributes,
+    MUC_TRY(read_inputs(r, node, &steps));
+    MUC_TRY(muc_rewrite_add(r, MUC_OP_EXPAND, node->name, &steps.tensors[side], 1, &shape, 1, NULL,
+                            &steps.tensors[side]));
+    return muc_rewrite_change(r, node, node->op, steps.tensors, 2, node->attributes,
                               node->attribute_count);
 }
 
-/* constants less x, or over x: what kernels read first is computed */
-static muc_status turn_pair(muc_rewrite *r, const muc_node *node, bool *done)
+/* constants less y, or over y: what kernels read first is computed */
+static muc_status split_constant(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
-    const bool sub = node->op == MUC_OP_SUB;
-    uint32_t inputs[2], x;
-
-    if ((!sub && node->op != MUC_OP_DIV) || !is_many(r, node->inputs[0]) ||
+    if (!muc_rewrite_is_constant(r, node->inputs[0]) || in(r, node, 0)->bytes <= sizeof(float) ||
         muc_rewrite_is_constant(r, node->inputs[1]))
         return MUC_OK;
-    *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
-    MUC_TRY(add(r, node, sub ? MUC_OP_NEG : MUC_OP_RECIPROCAL, &inputs[1], 1, &x));
-    inputs[1] = inputs[0];
-    inputs[0] = x;
-    return muc_rewrite_change(r, node, sub ? MUC_OP_ADD : MUC_OP_MUL, inputs, 2, NULL, 0);
+    return split_always(r, node, text, done);
 }
 
-/* 1 where it is true, else 0 */
-static muc_status choose_truth(muc_rewrite *r, const muc_node *node, bool *done)
+static muc_status split_truth(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
-    uint32_t inputs[3];
-
-    if (node->op != MUC_OP_CAST || in(r, node, 0)->dtype != MUC_BOOL)
-        return MUC_OK;
-    *done = true;
-    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[0]));
-    MUC_TRY(add_number(r, node, 1, &inputs[1]));
-    MUC_TRY(add_number(r, node, 0, &inputs[2]));
-    return muc_rewrite_change(r, node, MUC_OP_WHERE, inputs, 3, NULL, 0);
+    return in(r, node, 0)->dtype == MUC_BOOL ? split_always(r, node, text, done) : MUC_OK;
 }
 
 /* ---- products ---- */
-
 /* with the last two dimensions in turns */
 static muc_status add_turned(muc_rewrite *r, const muc_node *node, uint32_t rank, uint32_t x,
                              uint32_t *made)
@@ -155,79 +116,71 @@ static muc_status add_turned(muc_rewrite *r, const muc_node *node, uint32_t rank
     return muc_rewrite_add(r, MUC_OP_TRANSPOSE, node->name, &x, 1, &order, 1, NULL, made);
 }
 
-/* a constant matrix times x: x's columns are rows of a linear layer */
-static muc_status turn_product(muc_rewrite *r, const muc_node *node, bool *done)
+/* y constant and x: x's columns are rows of the step, which multiplies rows */
+static muc_status split_columns(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
-    uint32_t inputs[2], rank;
+    const uint32_t rank = in(r, node, 1)->rank;
     int64_t perm[MUC_GRAPH_MAX_RANK];
-    muc_attribute order = { .key = MUC_KEY_PERM };
+    const muc_attribute order = { .key = MUC_KEY_PERM, .value.integers = { perm, rank } };
+    muc_steps steps;
+    uint32_t constant;
 
-    if (node->op != MUC_OP_MATMUL || !muc_rewrite_is_constant(r, node->inputs[0]) ||
-        in(r, node, 0)->rank != 2 || in(r, node, 1)->rank < 2)
+    if (!muc_rewrite_is_constant(r, node->inputs[0]) || in(r, node, 0)->rank != 2 || rank < 2)
         return MUC_OK;
     *done = true;
-    rank = in(r, node, 1)->rank;
-    MUC_TRY(muc_rewrite_tensor(r, node->inputs[1], &inputs[0]));
-    MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &inputs[1]));
-    MUC_TRY(add_turned(r, node, rank, inputs[0], &inputs[0]));
-    MUC_TRY(add(r, node, MUC_OP_LINEAR, inputs, 2, &inputs[0]));
+    MUC_TRY(read_inputs(r, node, &steps));
+    constant = steps.tensors[0];
+    MUC_TRY(add_turned(r, node, rank, steps.tensors[1], &steps.tensors[0]));
+    steps.tensors[1] = constant;
+    MUC_TRY(muc_steps_add(r, node, text, &steps, &steps.tensors[0]));
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i + 2 < rank ? i : 2 * rank - 3 - i;
-    order.value.integers.items = perm;
-    order.value.integers.count = rank;
-    return muc_rewrite_change(r, node, MUC_OP_TRANSPOSE, inputs, 1, &order, 1);
+    return muc_rewrite_change(r, node, MUC_OP_TRANSPOSE, steps.tensors, 1, &order, 1);
 }
 
-/* linear and gemm of two computed matrices */
-static muc_status split_product(muc_rewrite *r, const muc_node *node, bool *done)
+static float factor_of(const muc_node *node, muc_attribute_key key)
 {
-    const float alpha = (float)muc_node_real_or(node, MUC_KEY_ALPHA, 1);
-    const float beta = (float)muc_node_real_or(node, MUC_KEY_BETA, 1);
-    bool turned[] = { muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) == 1,
-                      node->op == MUC_OP_LINEAR ||
-                          muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1 };
-    uint32_t bias = muc_node_input(node, 2), inputs[2];
+    const float factor = (float)muc_node_real_or(node, key, 1);
 
-    if ((node->op != MUC_OP_LINEAR && node->op != MUC_OP_GEMM) ||
-        muc_rewrite_is_constant(r, node->inputs[1]))
+    return factor == 1 ? (float)NAN : factor;
+}
+
+/* two computed matrices x and y, as matmul has them; z is the bias, ?a and ?b are factors but 1 */
+static muc_status split_computed(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
+{
+    const bool turned[] = { muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) == 1,
+                            muc_op_product(node->op)->kind == MUC_PRODUCT_ROWS ||
+                                muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0) == 1 };
+    muc_steps steps;
+
+    if (muc_rewrite_is_constant(r, node->inputs[1]))
         return MUC_OK;
     *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
+    MUC_TRY(read_inputs(r, node, &steps));
     for (uint32_t i = 0; i < 2; i++)
         if (turned[i])
-            MUC_TRY(add_turned(r, node, in(r, node, i)->rank, inputs[i], &inputs[i]));
-    if (bias == MUC_NO_ID && alpha == 1)
-        return muc_rewrite_change(r, node, MUC_OP_MATMUL, inputs, 2, NULL, 0);
-    MUC_TRY(add(r, node, MUC_OP_MATMUL, inputs, 2, &inputs[0]));
-    if (bias == MUC_NO_ID) {
-        MUC_TRY(add_number(r, node, alpha, &inputs[1]));
-        return muc_rewrite_change(r, node, MUC_OP_MUL, inputs, 2, NULL, 0);
-    }
-    if (alpha != 1)
-        MUC_TRY(add_with(r, node, MUC_OP_MUL, inputs[0], alpha, &inputs[0]));
-    MUC_TRY(muc_rewrite_tensor(r, bias, &inputs[1]));
-    if (beta != 1)
-        MUC_TRY(add_with(r, node, MUC_OP_MUL, inputs[1], beta, &inputs[1]));
-    return muc_rewrite_change(r, node, MUC_OP_ADD, inputs, 2, NULL, 0);
+            MUC_TRY(add_turned(r, node, in(r, node, i)->rank, steps.tensors[i], &steps.tensors[i]));
+    steps.numbers[0] = factor_of(node, MUC_KEY_ALPHA);
+    steps.numbers[1] = factor_of(node, MUC_KEY_BETA);
+    return muc_steps_change(r, node, text, &steps);
 }
 
 /* ---- rows ---- */
 
 /* integers are along the last dimension */
-static muc_status turn_rows(muc_rewrite *r, const muc_node *node, bool *done)
+static muc_status split_turned(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
     const uint32_t rank = in(r, node, 0)->rank;
-    int64_t perm[MUC_GRAPH_MAX_RANK], axis;
+    const int64_t axis = muc_node_integer(node, MUC_KEY_AXIS);
+    int64_t perm[MUC_GRAPH_MAX_RANK];
     const muc_attribute order = { .key = MUC_KEY_PERM, .value.integers = { perm, rank } };
     muc_attribute_list a;
     uint32_t x;
 
-    if ((node->op != MUC_OP_SOFTMAX && node->op != MUC_OP_LOG_SOFTMAX &&
-         node->op != MUC_OP_LP_NORM) ||
-        muc_node_integer(node, MUC_KEY_AXIS) + 1 == rank || !muc_attribute_list_of(&a, node))
+    (void)text;
+    if (axis + 1 == rank || !muc_attribute_list_of(&a, node))
         return MUC_OK;
     *done = true;
-    axis = muc_node_integer(node, MUC_KEY_AXIS);
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i == axis ? (int64_t)rank - 1 : i + 1 == rank ? axis : (int64_t)i;
     muc_attribute_list_set(&a, (muc_attribute){ .key = MUC_KEY_AXIS, .value.integer = rank - 1 });
@@ -237,86 +190,63 @@ static muc_status turn_rows(muc_rewrite *r, const muc_node *node, bool *done)
     return muc_rewrite_change(r, node, MUC_OP_TRANSPOSE, &x, 1, &order, 1);
 }
 
-/* x over its length is x over the root of its mean square, of sqrt(columns) less */
-static muc_status divide_by_length(muc_rewrite *r, const muc_node *node, bool *done)
+/* x over its length, the first item if that is a sum of magnitudes; else, the second, it is x over
+ * the root of its mean square, with gains y of 1 / sqrt(columns) */
+static muc_status split_length(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
     const muc_tensor *x = in(r, node, 0);
-    const muc_attribute epsilon = { .key = MUC_KEY_EPSILON, .value.real = 1e-30 };
     int64_t axis = (int64_t)x->rank - 1;
     const muc_attribute along[] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
-                                    { .key = MUC_KEY_KEEP_DIMS, .value.integer = 1 } };
+                                    { .key = MUC_KEY_KEEP_DIMS, .value.integer = 1 },
+                                    { .key = MUC_KEY_EPSILON, .value.real = 1e-30 } };
     muc_tensor like = { .dtype = MUC_F32, .rank = 1 };
-    uint32_t columns, inputs[2];
+    uint32_t columns;
     muc_status status;
+    muc_steps steps;
     float *gains;
 
-    if (node->op != MUC_OP_LP_NORM || muc_node_integer(node, MUC_KEY_AXIS) != axis ||
+    if (muc_node_integer(node, MUC_KEY_AXIS) != axis ||
         !muc_rewrite_dim(&r->old, x, (uint32_t)axis, &columns) || columns == 0)
         return MUC_OK;
     *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
-    if (muc_node_integer(node, MUC_KEY_P) == 1) {
-        MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_L1, node->name, inputs, 1, along, 2, NULL,
-                                &inputs[1]));
-        return muc_rewrite_change(r, node, MUC_OP_DIV, inputs, 2, NULL, 0);
-    }
+    MUC_TRY(read_inputs(r, node, &steps));
+    steps.attributes = along;
+    steps.attribute_count = MUC_COUNT(along);
+    if (muc_node_integer(node, MUC_KEY_P) == 1)
+        return muc_steps_change(r, node, text, &steps);
     like.dims[0] = x->dims[axis];
     MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, columns, &gains));
     for (uint32_t i = 0; i < columns; i++)
         gains[i] = (float)(1 / sqrt((double)columns));
-    status =
-        muc_rewrite_constant(r, node->name, &like, gains, columns * sizeof(*gains), &inputs[1]);
+    status = muc_rewrite_constant(r, node->name, &like, gains, columns * sizeof(*gains),
+                                  &steps.tensors[1]);
     free(gains);
     MUC_TRY(status);
-    return muc_rewrite_change(r, node, MUC_OP_RMSNORM, inputs, 2, &epsilon, 1);
+    return muc_steps_change(r, node, muc_steps_skip(text), &steps);
 }
 
 /* ---- reductions ---- */
 
-/* a sum of a function of the elements, and a function of the sum */
-static muc_status split_reduction(muc_rewrite *r, const muc_node *node, bool *done)
+/* the first item, with dimensions kept, is y, and in the shape of the output z of the second */
+static muc_status split_above(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
-    const bool squares = node->op == MUC_OP_REDUCE_L2 || node->op == MUC_OP_REDUCE_SUM_SQUARE;
-    const bool magnitudes = node->op == MUC_OP_REDUCE_L1, root = node->op == MUC_OP_REDUCE_L2;
-    const bool log = node->op == MUC_OP_REDUCE_LOG_SUM;
-    uint32_t inputs[2];
-
-    if (!squares && !magnitudes && !log)
-        return MUC_OK;
-    *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
-    inputs[1] = inputs[0];
-    if (squares || magnitudes)
-        MUC_TRY(add(r, node, squares ? MUC_OP_MUL : MUC_OP_ABS, inputs, squares ? 2 : 1, inputs));
-    if (!root && !log)
-        return muc_rewrite_change(r, node, MUC_OP_REDUCE_SUM, inputs, 1, node->attributes,
-                                  node->attribute_count);
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_SUM, node->name, inputs, 1, node->attributes,
-                            node->attribute_count, NULL, inputs));
-    return muc_rewrite_change(r, node, root ? MUC_OP_SQRT : MUC_OP_LOG, inputs, 1, NULL, 0);
-}
-
-/* log sum e^x = most + log sum e^(x - most) */
-static muc_status split_log_sum_exp(muc_rewrite *r, const muc_node *node, bool *done)
-{
+    const muc_tensor *sum = out(r, node);
     muc_attribute_list a;
-    uint32_t inputs[2], sum[2];
+    muc_steps steps;
 
-    if (node->op != MUC_OP_REDUCE_LOG_SUM_EXP || !muc_attribute_list_of(&a, node))
+    if (!muc_attribute_list_of(&a, node))
         return MUC_OK;
     *done = true;
-    MUC_TRY(get_inputs(r, node, inputs));
+    MUC_TRY(read_inputs(r, node, &steps));
     muc_attribute_list_set(&a, (muc_attribute){ .key = MUC_KEY_KEEP_DIMS, .value.integer = 1 });
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_MAX, node->name, inputs, 1, a.items, a.count, NULL,
-                            &inputs[1]));
-    MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[1], out(r, node)->dims, out(r, node)->rank,
-                                 &sum[1]));
-    MUC_TRY(add(r, node, MUC_OP_SUB, inputs, 2, &inputs[0]));
-    MUC_TRY(add(r, node, MUC_OP_EXP, inputs, 1, &inputs[0]));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_REDUCE_SUM, node->name, inputs, 1, node->attributes,
-                            node->attribute_count, NULL, &sum[0]));
-    MUC_TRY(add(r, node, MUC_OP_LOG, sum, 1, &sum[0]));
-    return muc_rewrite_change(r, node, MUC_OP_ADD, sum, 2, NULL, 0);
+    steps.attributes = a.items;
+    steps.attribute_count = a.count;
+    MUC_TRY(muc_steps_add(r, node, text, &steps, &steps.tensors[1]));
+    MUC_TRY(muc_rewrite_add_view(r, node->name, steps.tensors[1], sum->dims, sum->rank,
+                                 &steps.tensors[2]));
+    steps.attributes = node->attributes;
+    steps.attribute_count = node->attribute_count;
+    return muc_steps_change(r, node, muc_steps_skip(text), &steps);
 }
 
 /* ---- windows ---- */
@@ -335,8 +265,9 @@ static bool fixed_size(const muc_rewrite *r, const muc_tensor *t, uint32_t first
     return true;
 }
 
-/* local response norms: the mean square of a window of channels, a power of it, a product */
-static muc_status split_lrn(muc_rewrite *r, const muc_node *node, bool *done)
+/* the first item, as an image of one row with pixels' channels in its columns, is y; the second, a
+ * mean of windows of channels, is z of the third; ?a, ?b, ?c: alpha, bias, -beta */
+static muc_status split_channels(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
     const muc_tensor *x = in(r, node, 0);
     const int64_t window = muc_node_integer_or(node, MUC_KEY_WINDOW, 0);
@@ -346,30 +277,32 @@ static muc_status split_lrn(muc_rewrite *r, const muc_node *node, bool *done)
                                    { .key = MUC_KEY_PADS, .value.integers = { pads, 4 } },
                                    { .key = MUC_KEY_COUNT_INCLUDE_PAD, .value.integer = 1 },
                                    { .key = MUC_KEY_CHANNELS_LAST, .value.integer = 1 } };
+    uint32_t pixels, channels, *y, *z;
     muc_expr rows[4];
-    uint32_t inputs[2], pixels, channels;
+    muc_steps steps;
 
-    if (node->op != MUC_OP_LRN || muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 1 ||
-        window > MOST_WINDOW || !fixed_size(r, x, 0, x->rank - 1, &pixels) ||
+    if (muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) != 1 || window > MOST_WINDOW ||
+        !fixed_size(r, x, 0, x->rank - 1, &pixels) ||
         !fixed_size(r, x, x->rank - 1, x->rank, &channels) || window / 2 >= channels)
         return MUC_OK;
     *done = true;
     for (uint32_t i = 0; i < 4; i++)
         rows[i] = muc_expr_const(r->graph->pool, i == 1 ? pixels : i == 2 ? channels : 1);
-    MUC_TRY(get_inputs(r, node, inputs));
-    inputs[1] = inputs[0];
-    MUC_TRY(add(r, node, MUC_OP_MUL, inputs, 2, &inputs[1]));
-    MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[1], rows, 4, &inputs[1]));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_AVERAGE_POOL, node->name, &inputs[1], 1, pool, 4, NULL,
-                            &inputs[1]));
-    MUC_TRY(add_with(r, node, MUC_OP_MUL, inputs[1], (float)muc_node_real(node, MUC_KEY_ALPHA),
-                     &inputs[1]));
-    MUC_TRY(add_with(r, node, MUC_OP_ADD, inputs[1], (float)muc_node_real(node, MUC_KEY_BIAS),
-                     &inputs[1]));
-    MUC_TRY(add_with(r, node, MUC_OP_POW, inputs[1], -(float)muc_node_real(node, MUC_KEY_BETA),
-                     &inputs[1]));
-    MUC_TRY(muc_rewrite_add_view(r, node->name, inputs[1], x->dims, x->rank, &inputs[1]));
-    return muc_rewrite_change(r, node, MUC_OP_MUL, inputs, 2, NULL, 0);
+    MUC_TRY(read_inputs(r, node, &steps));
+    y = &steps.tensors[1];
+    z = &steps.tensors[2];
+    MUC_TRY(muc_steps_add(r, node, text, &steps, y));
+    MUC_TRY(muc_rewrite_add_view(r, node->name, *y, rows, 4, y));
+    steps.attributes = pool;
+    steps.attribute_count = MUC_COUNT(pool);
+    text = muc_steps_skip(text);
+    MUC_TRY(muc_steps_add(r, node, text, &steps, z));
+    MUC_TRY(muc_rewrite_add_view(r, node->name, *z, x->dims, x->rank, z));
+    steps.attribute_count = 0;
+    steps.numbers[0] = (float)muc_node_real(node, MUC_KEY_ALPHA);
+    steps.numbers[1] = (float)muc_node_real(node, MUC_KEY_BIAS);
+    steps.numbers[2] = -(float)muc_node_real(node, MUC_KEY_BETA);
+    return muc_steps_change(r, node, muc_steps_skip(text), &steps);
 }
 
 /* between centres of pixels as PyTorch has them: TFLite's where there is more than one */
@@ -382,7 +315,7 @@ static bool is_between_centres(const muc_node *node, uint32_t size)
 
 /* a linear resize of one dimension is one of an image of one row, two neighbours' that of one of
  * them after the other's */
-static muc_status resize_lines(muc_rewrite *r, const muc_node *node, bool *done)
+static muc_status split_lines(muc_rewrite *r, const muc_node *node, const char *text, bool *done)
 {
     const muc_tensor *x = in(r, node, 0), *y = out(r, node);
     const muc_word coordinates = muc_node_word_or(node, MUC_KEY_COORDINATES, MUC_WORD_HALF_PIXEL);
@@ -393,8 +326,8 @@ static muc_status resize_lines(muc_rewrite *r, const muc_node *node, bool *done)
                             { .key = MUC_KEY_SIZES, .value.exprs = { sizes, 4 } },
                             { .key = MUC_KEY_COORDINATES, .value.integer = coordinates } };
 
-    if (node->op != MUC_OP_RESIZE ||
-        muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST) != MUC_WORD_LINEAR ||
+    (void)text;
+    if (muc_node_word_or(node, MUC_KEY_MODE, MUC_WORD_NEAREST) != MUC_WORD_LINEAR ||
         muc_resize_as_tflite(&r->old, node, &unused))
         return MUC_OK;
     for (uint32_t d = 0; d < rank; d++)
@@ -423,13 +356,23 @@ static muc_status resize_lines(muc_rewrite *r, const muc_node *node, bool *done)
     lines[3] = sizes[3] = muc_expr_const(r->graph->pool, after);
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &id));
     MUC_TRY(muc_rewrite_add_view(r, node->name, id, lines, 4, &id));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_RESIZE, node->name, &id, 1, how, 3, NULL, &id));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, &id, 1, how, 3, NULL, &id));
     return muc_rewrite_change_to_view(r, node, id);
 }
 
-static muc_rewrite_rule *const rules[] = {
-    split_many, widen_pair,       turn_pair,       choose_truth,      turn_product, split_product,
-    turn_rows,  divide_by_length, split_reduction, split_log_sum_exp, split_lrn,    resize_lines,
+/* ---- what SPLIT in graph/ops.def says ---- */
+
+typedef struct split {
+    /* writes the node as others and sets *done, or leaves it to the next one */
+    muc_status (*rule)(muc_rewrite *r, const muc_node *node, const char *steps, bool *done);
+    const char *steps;
+} split;
+
+static const split splits[MUC_OP_COUNT][MOST_SPLITS] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    [MUC_OP_##id] = { MUC_FACTS facts{ NULL, NULL } },
+#define SPLIT(rule, steps) { split_##rule, steps },
+#include "graph/ops.def"
 };
 
 static muc_status decompose(muc_rewrite *r, const char *keep)
@@ -438,10 +381,10 @@ static muc_status decompose(muc_rewrite *r, const char *keep)
         const muc_node *node = &r->old.nodes[n];
         bool done = !r->needed[n];
 
-        for (size_t i = 0; i < MUC_COUNT(rules) && !done; i++)
-            if (out(r, node)->dtype == MUC_F32 && node->output_count == 1 && node->input_count &&
+        for (const split *s = splits[node->op]; s->rule && !done; s++)
+            if (out(r, node)->dtype == MUC_F32 && node->output_count == 1 &&
                 !muc_int8_is_kept(r, node, keep))
-                MUC_TRY(rules[i](r, node, &done));
+                MUC_TRY(s->rule(r, node, s->steps, &done));
         r->changed = r->changed || (done && r->needed[n]);
         if (!done)
             MUC_TRY(muc_rewrite_keep(r, node));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "passes/simplify/join_norms.h"
+#include "passes/simplify/write_steps.h"
 
 enum { MOST_NODES = 48, MOST_FACTORS = 8, NAMES = 128 };
 
@@ -45,28 +46,6 @@ typedef struct match {
     double numbers[NAMES]; /* of ?a; NAN: not yet */
     uint32_t axis, axes;   /* of reductions; axes 0: not yet */
 } match;
-
-static const char *skip_blanks(const char *at)
-{
-    while (*at == ' ')
-        at++;
-    return at;
-}
-
-/* behind an item of a pattern */
-static const char *skip(const char *at)
-{
-    unsigned depth = 0;
-
-    do {
-        if (*at == '(' || *at == '{')
-            depth++;
-        if (*at == ')' || *at == '}')
-            depth--;
-        at++;
-    } while (depth || (*at && !strchr(" (){}", *at)));
-    return skip_blanks(at);
-}
 
 /* a constant of one f32 */
 static bool scalar_of(const muc_rewrite *r, uint32_t id, double *out)
@@ -198,12 +177,12 @@ static bool match_factors(match *m, const char *at, const factors *f, uint32_t t
         return taken == (1u << f->count) - 1;
     if (is_number_item(at))
         return f->has_scalar && match_number(m, at, f->scalar) &&
-               match_factors(m, skip(at), f, taken);
+               match_factors(m, muc_steps_skip(at), f, taken);
     for (uint32_t i = 0; i < f->count; i++) {
         match tried = *m;
 
         if (!(taken >> i & 1) && match_item(&tried, at, f->items[i]) &&
-            match_factors(&tried, skip(at), f, taken | 1u << i)) {
+            match_factors(&tried, muc_steps_skip(at), f, taken | 1u << i)) {
             *m = tried;
             return true;
         }
@@ -220,7 +199,7 @@ static bool match_product(match *m, const char *at, const muc_node *node)
     if (!is_factor_node(m->r, node))
         return false;
     collect_factors(m, node, &f);
-    for (const char *item = at; *item != ')'; item = skip(item))
+    for (const char *item = at; *item != ')'; item = muc_steps_skip(item))
         wants_scalar = wants_scalar || is_number_item(item);
     return !f.too_many && wants_scalar == f.has_scalar && match_factors(m, at, &f, 0);
 }
@@ -231,7 +210,7 @@ static bool match_operands(match *m, const char *at, const muc_node *node, bool 
 {
     uint32_t count = 0;
 
-    for (; *at != ')'; at = skip(at), count++) {
+    for (; *at != ')'; at = muc_steps_skip(at), count++) {
         uint32_t i = turned ? 1 - count : count;
 
         if (count >= node->input_count || node->inputs[i] == MUC_NO_ID ||
@@ -246,7 +225,7 @@ static bool match_node(match *m, const char *at, const muc_node *node)
 {
     size_t length = strcspn(at, " ");
     const char *name = node ? muc_op_get(node->op)->name : NULL,
-               *operands = skip_blanks(at + length);
+               *operands = muc_steps_skip_blanks(at + length);
     match tried;
 
     if (!node || node->output_count != 1)
@@ -276,7 +255,7 @@ static bool match_item(match *m, const char *at, uint32_t tensor)
         return scalar_of(m->r, tensor, &value) && match_number(m, at, value);
     if (*at != '{')
         return match_name(m, *at, tensor);
-    for (at = skip_blanks(at + 1); *at != '}'; at = skip(at)) {
+    for (at = muc_steps_skip_blanks(at + 1); *at != '}'; at = muc_steps_skip(at)) {
         match tried = *m;
 
         if (match_item(&tried, at, tensor)) {
