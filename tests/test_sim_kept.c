@@ -101,21 +101,21 @@ static words random_load(uint32_t w)
     return ld(w, 0, region, at[i], bytes);
 }
 
-static words random_product(void)
+static mm random_mm(void)
 {
     uint32_t terms = 1 + random_below(2);
 
-    return mm_words((mm){ .src = (terms == 2) != (random_below(300) == 0) ? I0 : I1,
-                          .spitch = slots_size(DEPTH, terms),
-                          .rows = 1 + random_below(4),
-                          .k = DEPTH,
-                          .terms = terms,
-                          .wsrc = W0 + random_below(2),
-                          .wlen = 6000, /* more than was loaded */
-                          .cols = random_below(3) ? COLUMNS : 1 + random_below(COLUMNS),
-                          .daddr = 64 * random_below(40),
-                          .dpitch = 24 + 8 * random_below(20),
-                          .acc = random_below(2) });
+    return (mm){ .src = (terms == 2) != (random_below(300) == 0) ? I0 : I1,
+                 .spitch = slots_size(DEPTH, terms),
+                 .rows = 1 + random_below(4),
+                 .k = DEPTH,
+                 .terms = terms,
+                 .wsrc = W0 + random_below(2),
+                 .wlen = 6000, /* more than was loaded */
+                 .cols = random_below(3) ? COLUMNS : 1 + random_below(COLUMNS),
+                 .daddr = 64 * random_below(40),
+                 .dpitch = 24 + 8 * random_below(20),
+                 .acc = random_below(2) };
 }
 
 /* left rows, of two terms in I0 and of one in I1 */
@@ -172,6 +172,52 @@ static void random_growth(words out[GROWTH])
     out[6] = keys_product(w, 1 + random_below(count + more + next));
 }
 
+/* What may come between products of one left operand, and even write over it; one in hundreds
+ * stops the machine. */
+static words random_between(void)
+{
+    uint32_t at = random_below(300) ? 64 * random_below(40) : GB_WORDS - 30, dst = random_below(2);
+    uint32_t far = 7000 + 50 * random_below(4);
+
+    switch (random_below(9)) {
+    case 0:
+        return rope_words((rope){ at, 48, 2, 1 + random_below(2), 24, far });
+    case 1:
+        return scale_words((scale){ at, 40, 3, 33, far, 40, random_below(2), 0.5f });
+    case 2:
+        return rms_words((rms){ at, 40, 2, 33, far, 64 * random_below(40), 40, 1, 0.1f });
+    case 3:
+        return norm_words((norm){ at, 64, 2, 64, far, dst, 0, 2 - dst, 0.1f });
+    case 4:
+        return glu_words((glu){ at, far, 2, 64, dst, 0, slots_size(64, 2 - dst), 2 - dst, dst });
+    case 5:
+        return ld(GB, 4 * at, random_below(4), 4 * random_below(1000), 4 * random_below(300));
+    case 6: /* AMAX */
+        return (words){ { 0x09, 3000 + random_below(900), 99, at } };
+    case 7:
+        return div_words((divide){ at, 6, 3, 20, far, 64 * random_below(40), 70 });
+    default:
+        return st(GB, 4 * at, IO, 12000 + 4 * random_below(900), 4 * random_below(64));
+    }
+}
+
+/* Products of one left operand, and others between them. Returns how many instructions. */
+static uint32_t random_chain(words *out, uint32_t most)
+{
+    mm product = random_mm();
+    uint32_t count = 0;
+
+    for (uint32_t n = 2 + random_below(8); n > 0 && count + 3 <= most; n--) {
+        product.daddr = 64 * random_below(40);
+        product.cols = 1 + random_below(COLUMNS);
+        product.acc = random_below(8) == 0;
+        out[count++] = mm_words(product);
+        for (uint32_t i = random_below(3); i > 0; i--)
+            out[count++] = random_between();
+    }
+    return count;
+}
+
 static void random_program(void)
 {
     program[0] = random_left(1);
@@ -179,9 +225,13 @@ static void random_program(void)
     program[2] = ld(W0, 0, WGTS, operand_at[0][0], operand_at[0][1] - operand_at[0][0]);
     program[3] = ld(W1, 0, KV, operand_at[1][0], operand_at[1][1] - operand_at[1][0]);
     for (uint32_t i = 4; i < STEPS; i++) {
-        uint32_t what = random_below(13);
+        uint32_t what = random_below(15);
 
-        if (what == 12 && i + GROWTH <= STEPS) {
+        if (what == 14 && i + 3 <= STEPS)
+            i += random_chain(program + i, STEPS - i) - 1;
+        else if (what == 13)
+            program[i] = random_between();
+        else if (what == 12 && i + GROWTH <= STEPS) {
             random_growth(program + i);
             i += GROWTH - 1;
         } else if (what == 0)
@@ -192,7 +242,7 @@ static void random_program(void)
             program[i] = st(GB, 0, random_below(2) ? IO : KV,
                             random_below(10) ? 12000 : 4 * random_below(3000), 4000);
         else
-            program[i] = random_product();
+            program[i] = mm_words(random_mm());
     }
 }
 
@@ -274,6 +324,8 @@ static void add_attention_step(const attention *of, uint32_t i)
                             .dpitch = TOKENS }));
     if (other == 0)
         add_step(random_left(1));
+    if (other == 4)
+        add_step(scale_words((scale){ SCORES, TOKENS, of->rows, TOKENS, SCORES, TOKENS, 0, 2 }));
     add_step(smax_words((smax){ .saddr = SCORES,
                                 .rows = of->rows,
                                 .group = 3,
@@ -439,6 +491,7 @@ static void check_form(int form, unsigned how)
         assert_memory_equal(b.w0, expected.w0, sizeof(b.w0));
         assert_memory_equal(b.w1, expected.w1, sizeof(b.w1));
         CHECK_EQ(b.sim.macs, expected.sim.macs);
+        assert_memory_equal(b.sim.executed, expected.sim.executed, sizeof(b.sim.executed));
     }
     CHECK(stopped > 0 && stopped < ROUNDS);
     muc_context_free(threads);

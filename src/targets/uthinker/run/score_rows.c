@@ -51,6 +51,7 @@ static void see_residual(muc_score *s, const uint32_t *words, const mur_stage_va
         return;
     }
     s->rows = last;
+    mur_sim_do_kept(s->sim);
     memcpy(own, words, sizeof(own));
     PUT(own, NORM, saddr, s->address);
     PUT(own, NORM, rows, last);
@@ -122,6 +123,7 @@ static mur_status see_transfer(void *arg, const uint32_t *words)
         s->unlike = true;
         return status;
     }
+    mur_sim_do_kept(s->sim);
     mur_sim_settle(s->aside);
     s->unlike |= s->aside->fault.reason != NULL;
     for (uint32_t row = 0; row <= s->rows; row++) {

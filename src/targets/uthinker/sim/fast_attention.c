@@ -82,7 +82,8 @@ int muc_fast_keep_smax(void *arg, const mur_sim *sim, const mur_sim_softmax *sma
     fast_attention *of = product->attention;
 
     if (of->scored == 0) {
-        if (product->count != 1 || smax->rows > MOST_ROWS || !makes_scores(product->kept, smax))
+        if (product->count != 1 || muc_fast_puts_off(product) || smax->rows > MOST_ROWS ||
+            !makes_scores(product->kept, smax))
             return 0;
         of->scores[of->scored++] = product->kept[0];
         product->count = 0;

@@ -2,7 +2,7 @@
  * once.
  *
  * Each token packs these values anew, to one place, and multiplies them. Here each thread packs to
- * a place of its own, and the machine's gets what is packed last.
+ * a place of its own, all of a token or some columns, and the machine's gets what is packed last.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ struct fast_own_values {
     const mur_sim *sim;
     uint32_t packed, multiplied; /* tokens */
     size_t threads;
+    bool by_columns; /* has each thread columns of its own? */
     mur_sim_packing packings[MOST_TOKENS];
     mur_sim_product products[MOST_TOKENS];
     uint8_t room[][PACKED_BYTES]; /* [threads] */
@@ -117,49 +118,81 @@ static unit columns_of(const mur_sim_product *op, uint32_t first, uint32_t bytes
                    .past = op->cols - first < COLUMNS ? op->cols : first + COLUMNS };
 }
 
-/* Token i, packed to a place of the thread's. False: a left block is malformed. */
-static bool do_token(muc_fast_product *product, uint32_t i, product_room *room, uint8_t *packed)
+/* What a thread does of a token. */
+typedef struct token_part {
+    uint32_t token, first, past; /* columns, of which `first` begins a group */
+    left_block *left;            /* place for the token's rows, and */
+    uint8_t *packed;             /* for its values; the machine's has the last token's */
+} token_part;
+
+/* False: a left block is malformed. */
+static bool do_part_of_token(muc_fast_product *product, token_part part, product_room *room)
 {
     fast_own_values *of = product->own;
-    const mur_sim_packing *packing = &of->packings[i];
-    mur_sim_product op = of->products[i];
-    left_block *left = product->left + (size_t)i * op.rows * TOKEN_BLOCKS;
+    const mur_sim_packing *packing = &of->packings[part.token];
+    mur_sim_product op = of->products[part.token];
     unit units[MOST_WIDTH / COLUMNS];
 
-    if (i + 1 == of->multiplied) {
-        packed = packing->out; /* where the machine has it */
+    if (part.token + 1 == of->multiplied) {
+        part.packed = packing->out;
     } else {
-        op.right = packed;
-        op.right_end = packed + mur_sim_packed_bytes(packing);
-        op.right_readable = packed + PACKED_BYTES;
+        op.right = part.packed;
+        op.right_end = part.packed + mur_sim_packed_bytes(packing);
+        op.right_readable = part.packed + PACKED_BYTES;
     }
-    mur_sim_pack(of->sim, packing, 0, packing->cols, packed);
-    if (!muc_fast_read_left(product, &op, 0, op.rows, left))
+    mur_sim_pack(of->sim, packing, part.first, part.past, part.packed);
+    if (!muc_fast_read_left(product, &op, 0, op.rows, part.left))
         return false;
-    if (op.fresh)
-        memset(op.out, 0, (size_t)op.rows * op.cols * sizeof(*op.out));
+    for (uint32_t row = 0; op.fresh && row < op.rows; row++)
+        memset(op.out + (size_t)row * op.out_pitch + part.first, 0,
+               (part.past - part.first) * sizeof(*op.out));
     op.fresh = 0;
     room->row = 0;
     room->rows = op.rows;
-    room->left = left;
+    room->left = part.left;
     room->next = room->own_count = 0;
     room->own = units;
-    for (uint32_t column = 0; column < op.cols; column += COLUMNS)
+    for (uint32_t column = part.first; column < part.past; column += COLUMNS)
         units[room->own_count++] =
             columns_of(&op, column, mur_sim_slots_bytes(packing->rows, packing->terms));
     return muc_fast_multiply(product, &op, room);
 }
 
-/* Every so many tokens, as later ones see more. */
+/* Columns of all tokens where these are few, or else all columns of every so many tokens, as later
+ * ones see more. */
 static muc_status do_share(void *arg, size_t thread)
 {
     muc_fast_product *product = arg;
     fast_own_values *of = product->own;
+    uint32_t cols = of->packings->cols, groups = (cols + COLUMNS - 1) / COLUMNS;
+    uint32_t apart = of->by_columns ? 1 : (uint32_t)of->threads;
+    token_part part = { .past = cols,
+                        .left = product->left + thread * MOST_ROWS * TOKEN_BLOCKS,
+                        .packed = of->room[thread] };
 
-    for (uint32_t i = (uint32_t)thread; i < of->multiplied; i += (uint32_t)of->threads)
-        if (!do_token(product, i, &product->rooms[thread], of->room[thread]))
+    if (of->by_columns) {
+        part.first = (uint32_t)(groups * thread / of->threads) * COLUMNS;
+        part.past = (uint32_t)(groups * (thread + 1) / of->threads) * COLUMNS;
+        part.past = part.past < cols ? part.past : cols;
+    }
+    for (part.token = of->by_columns ? 0 : (uint32_t)thread; part.token < of->multiplied;
+         part.token += apart)
+        if (!do_part_of_token(product, part, &product->rooms[thread]))
             atomic_store(&product->malformed, true);
     return MUC_OK;
+}
+
+/* How many threads are worth it, and what of it each does. */
+static void share(muc_fast_product *product)
+{
+    fast_own_values *of = product->own;
+    uint32_t blocks = blocks_of(of->packings->rows);
+
+    of->threads = muc_fast_threads(product);
+    of->by_columns = of->multiplied < 2 * of->threads;
+    if (of->by_columns && (uint64_t)of->multiplied * of->packings->cols * blocks * MUR_BLOCK_ELEMS <
+                              product->least_lines)
+        of->threads = 1;
 }
 
 static const mur_sim_product *find_malformed(muc_fast_product *product, const fast_own_values *of)
@@ -180,9 +213,7 @@ bool muc_fast_do_own(muc_fast_product *product, mur_sim_product *malformed)
     product->left_bytes = 0;
     product->left_rows = of->products[0].rows;
     atomic_store(&product->malformed, false);
-    of->threads = muc_fast_threads(product);
-    if (of->multiplied < 2 * of->threads)
-        of->threads = 1;
+    share(product);
     if (of->threads > 1)
         muc_parallel_brief(product->ctx, of->threads, do_share, product);
     else

@@ -511,21 +511,21 @@ static bool multiply_rows(muc_fast_product *product, uint32_t rows)
     return true;
 }
 
-/* The first that is malformed. What it and others put out is of no use any more. */
-static const mur_sim_product *find_malformed(muc_fast_product *product)
+/* Moves the first that is malformed to the front, and returns its index. What it and others put out
+ * is of no use any more. */
+static size_t find_malformed(muc_fast_product *product)
 {
-    size_t count = product->count;
+    size_t count = product->count, i = 0;
 
     if (!read_all_left(product))
-        return product->kept;
-    for (size_t i = 0; i < count; i++) {
+        return 0;
+    product->count = 1;
+    while (multiply_units(product) && i + 1 < count) {
+        i++;
         product->kept[0] = product->kept[i];
         product->known[0] = product->known[i];
-        product->count = 1;
-        if (!multiply_units(product))
-            break;
     }
-    return product->kept;
+    return i;
 }
 
 bool muc_fast_do_products(muc_fast_product *product, mur_sim_product *malformed)
@@ -538,8 +538,9 @@ bool muc_fast_do_products(muc_fast_product *product, mur_sim_product *malformed)
     meet_operands(product);
     for (uint32_t row = 0; row < rows && good; row += most)
         good = multiply_rows(product, rows - row < most ? rows - row : most);
+    product->well_formed = good ? product->count : find_malformed(product);
     if (!good)
-        *malformed = *find_malformed(product);
+        *malformed = *product->kept;
     product->count = 0;
     return good;
 }
@@ -547,12 +548,16 @@ bool muc_fast_do_products(muc_fast_product *product, mur_sim_product *malformed)
 static int settle(void *arg, mur_sim_product *malformed)
 {
     muc_fast_product *product = arg;
+    bool good;
 
     if (muc_fast_attends(product))
         return muc_fast_do_attention(product, malformed);
     if (muc_fast_packs(product))
         return muc_fast_do_own(product, malformed);
-    return muc_fast_do_products(product, malformed);
+    good = muc_fast_do_products(product, malformed);
+    if (muc_fast_puts_off(product) && !muc_fast_do_put_off(product, product->well_formed))
+        return 1; /* it stopped before it came to what is malformed */
+    return good;
 }
 
 bool muc_fast_alike(const mur_sim_product *a, const mur_sim_product *b)
@@ -595,10 +600,16 @@ static enum mur_sim_product_result keep(void *arg, const mur_sim_product *op)
         return muc_fast_keep_own(product, op) ? MUR_SIM_PRODUCT_KEPT : MUR_SIM_PRODUCT_FULL;
     if (product->count == MOST_KEPT || (product->count > 0 && !muc_fast_alike(product->kept, op)))
         return MUR_SIM_PRODUCT_FULL;
-    for (size_t i = 0; i < product->count; i++)
-        if (collide(&product->kept[i], op))
+    product->kept[product->count] = *op;
+    if (muc_fast_puts_off(product)) {
+        if (!muc_fast_keep_results(product, &product->kept[product->count]))
             return MUR_SIM_PRODUCT_FULL;
-    product->kept[product->count++] = *op;
+    } else {
+        for (size_t i = 0; i < product->count; i++)
+            if (collide(&product->kept[i], op))
+                return MUR_SIM_PRODUCT_FULL;
+    }
+    product->count++;
     return MUR_SIM_PRODUCT_KEPT;
 }
 
@@ -642,6 +653,7 @@ muc_status muc_fast_product_open(muc_context *ctx, muc_fast_product **out)
         (uint32_t)(thread_count(ctx) < MOST_STREAMS ? thread_count(ctx) : MOST_STREAMS);
     (*out)->attention = muc_fast_attention_new();
     (*out)->own = muc_fast_own_new(thread_count(ctx));
+    (*out)->put_off = muc_fast_put_off_new();
     make_tables(*out);
     return MUC_OK;
 }
@@ -672,6 +684,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->settle = NULL;
     sim->keep_smax = NULL;
     sim->keep_packing = NULL;
+    sim->put_off = NULL;
     sim->product_arg = product;
     sim->encode = !product        ? mur_block_encode
                   : product->wide ? muc_fast_encode_avx512
@@ -690,6 +703,7 @@ void muc_fast_product_keep(muc_context *ctx, muc_fast_product *product, mur_sim 
     sim->settle = settle;
     sim->keep_smax = product->attention ? muc_fast_keep_smax : NULL;
     sim->keep_packing = product->own ? muc_fast_keep_packing : NULL;
+    sim->put_off = product->put_off ? muc_fast_put_off : NULL;
     sim->each = muc_fast_share_lines;
     sim->each_arg = product;
 }
@@ -707,6 +721,7 @@ void muc_fast_product_close(muc_fast_product *product)
         }
     free(product->attention);
     free(product->own);
+    free(product->put_off);
     free(product->operands);
     free(product->starts);
     free(product->allocated);
@@ -744,6 +759,7 @@ void muc_fast_product_use(muc_fast_product *product, mur_sim *sim)
     sim->settle = NULL;
     sim->keep_smax = NULL;
     sim->keep_packing = NULL;
+    sim->put_off = NULL;
     sim->encode = mur_block_encode;
     sim->exps = mur_sim_exps;
     sim->each = mur_sim_each;

@@ -102,6 +102,9 @@ typedef struct fast_attention fast_attention;
 /* Products with values that are packed for them, kept. */
 typedef struct fast_own_values fast_own_values;
 
+/* Instructions between products, kept with them. */
+typedef struct fast_put_off fast_put_off;
+
 struct muc_fast_product {
     product_room *rooms;                /* a thread's each */
     muc_context *ctx;                   /* NULL: one thread */
@@ -123,6 +126,7 @@ struct muc_fast_product {
     mur_sim_product kept[MOST_KEPT];
     known_operand *known[MOST_KEPT]; /* their right operands, or NULL */
     size_t count;
+    size_t well_formed; /* of those last done, before the first malformed one */
     bool packed;        /* are all their right operands? */
     size_t shares;      /* threads, or fewer */
     bool by_rows;       /* has each thread rows of its own, of all units? */
@@ -134,6 +138,7 @@ struct muc_fast_product {
     left_block left[LEFT_BLOCKS]; /* [blocks][rows] */
     fast_attention *attention;    /* what is kept instead of products, or */
     fast_own_values *own;
+    fast_put_off *put_off;   /* among products */
     mur_sim_product left_of; /* whose rows they are, if left_bytes is not 0: */
     uint8_t left_copy[MOST_LEFT_BYTES];
     size_t left_bytes;
@@ -200,6 +205,23 @@ int muc_fast_keep_packing(void *arg, const mur_sim *sim, const mur_sim_packing *
 bool muc_fast_packs(const muc_fast_product *product);
 bool muc_fast_keep_own(muc_fast_product *product, const mur_sim_product *op);
 bool muc_fast_do_own(muc_fast_product *product, mur_sim_product *malformed);
+
+/* ---- fast_put_off.c ---- */
+
+fast_put_off *muc_fast_put_off_new(void);
+
+/* mur_sim's put_off, whose argument is the product. */
+int muc_fast_put_off(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words);
+
+/* Is any instruction put off? */
+bool muc_fast_puts_off(const muc_fast_product *product);
+
+/* Lets the results of op, which is to be kept next, wait for their turn; false: they cannot. */
+bool muc_fast_keep_results(muc_fast_product *product, mur_sim_product *op);
+
+/* After so many of the kept products, which are well-formed: does what waited for them; false: the
+ * machine stopped. */
+bool muc_fast_do_put_off(muc_fast_product *product, size_t products);
 
 /* ---- fast_product_avx2.c ---- */
 

@@ -39,23 +39,35 @@ void mur_sim_settle(mur_sim *sim)
     }
 }
 
-static void execute(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+int mur_sim_run_now(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     uint32_t opcode = words[0] & 255u;
-    const char *reason;
+    const char *reason = mur_sim_instructions[opcode].run(sim, words);
 
-    if (!mur_sim_can_wait(words) && !mur_sim_do_kept(sim))
-        return;
-    reason = mur_sim_instructions[opcode].run(sim, words);
-    sim->completed[engine]++;
-    if (sim->fault.reason)
-        return;
-    if (reason) {
+    if (reason && !sim->fault.reason)
         stop(sim, engine, words, mur_sim_instructions[opcode].words, reason);
-        return;
+    sim->executed[opcode] += !sim->fault.reason;
+    return !sim->fault.reason;
+}
+
+/* Is it kept with products? */
+static int put_off(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+{
+    return sim->kept && sim->put_off && sim->put_off(sim->product_arg, sim, engine, words);
+}
+
+static void execute(mur_sim *sim, enum mur_engine engine, const uint32_t *words)
+{
+    int later = 0, good;
+
+    if (!mur_sim_can_wait(words)) {
+        later = put_off(sim, engine, words);
+        if (!later && !mur_sim_do_kept(sim))
+            return;
     }
-    sim->executed[opcode]++;
-    if (sim->probe)
+    good = later || mur_sim_run_now(sim, engine, words);
+    sim->completed[engine]++;
+    if (good && sim->probe)
         sim->probe(sim->probe_arg, sim, engine, words);
 }
 

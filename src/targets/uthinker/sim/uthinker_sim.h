@@ -132,6 +132,9 @@ typedef struct mur_sim {
     int (*keep_smax)(void *arg, const struct mur_sim *sim, const mur_sim_softmax *smax);
     /* Keeps a QPACK in the same way, with products that read what it packs. */
     int (*keep_packing)(void *arg, const struct mur_sim *sim, const mur_sim_packing *packing);
+    /* Keeps another instruction, to be done in its turn when what was kept before it is done. 0:
+     * that is to be done first. */
+    int (*put_off)(void *arg, struct mur_sim *sim, enum mur_engine engine, const uint32_t *words);
     void *product_arg;
     int kept; /* is any? */
     mur_sim_view view[MUR_GB][MUR_SIM_VIEWS];

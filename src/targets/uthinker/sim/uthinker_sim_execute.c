@@ -132,6 +132,37 @@ int mur_sim_can_wait(const uint32_t *w)
            (opcode == OP_LD && stays(get(w, LD_buf), get(w, LD_region)));
 }
 
+int mur_sim_can_follow(const uint32_t *w, const uint32_t *mm)
+{
+    uint32_t dst;
+
+    switch (w[0] & 255u) {
+    case OP_LD:
+        return get(w, LD_buf) == MUR_GB;
+    case OP_ST:
+        return get(w, ST_buf) == MUR_GB && get(w, ST_region) == MUR_IO;
+    case OP_NORM:
+        dst = get(w, NORM_dst);
+        break;
+    case OP_QUANT:
+        dst = get(w, QUANT_dst);
+        break;
+    case OP_GLU:
+        dst = get(w, GLU_dst);
+        break;
+    default:
+        return 0;
+    case OP_AMAX:
+    case OP_ROPE:
+    case OP_DIV:
+    case OP_SCALE:
+    case OP_RMS:
+    case OP_CAP:
+        return 1;
+    }
+    return dst <= MUR_I1 && dst != get(mm, MM_src);
+}
+
 /* The bytes of a view from `from` to `to` of its buffer, if there are any. What follows another
  * there and where it lies is one with it. */
 static void add_part(mur_sim *sim, uint32_t buffer, const mur_sim_view *of, uint32_t from,

@@ -19,6 +19,13 @@ extern const char mur_sim_malformed_block[];
 /* Can products be kept while this one runs? */
 int mur_sim_can_wait(const uint32_t *words);
 
+/* Does an instruction read and write nothing that a product behind it, of the same left operand as
+ * MM mm, reads? Its results may be in GB alone. */
+int mur_sim_can_follow(const uint32_t *words, const uint32_t *mm);
+
+/* Does an instruction that was put off. Returns 0 if the machine stopped. */
+int mur_sim_run_now(mur_sim *sim, enum mur_engine engine, const uint32_t *words);
+
 /* Copies what lies elsewhere of the bytes at addr of a buffer to where it belongs, with all that
  * was loaded with it, or ends there: a product may read on from that to those. No product is kept.
  */
