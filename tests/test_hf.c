@@ -111,6 +111,14 @@ static void defaults_are_those_of_the_architecture(void **state)
                          "\"max_position_embeddings\":10}",
                          &checkpoint));
     CHECK_EQ(config->kv_heads, 2);
+    CHECK_OK(ctx, read_config(NAMED("SmolLM3ForCausalLM", "smollm3", ""), &checkpoint));
+    CHECK(config->rope_theta == 2e6 && config->norm_epsilon == 1e-6);
+    CHECK_OK(ctx, read_config(NAMED("Gemma3ForCausalLM", "gemma3_text", ""), &checkpoint));
+    CHECK(config->rope_theta == 1e6 && config->rope_local_theta == 10000);
+    CHECK_OK(ctx, read_config(NAMED("Olmo2ForCausalLM", "olmo2", ""), &checkpoint));
+    CHECK(config->rope_theta == 10000 && config->norm_epsilon == 1e-5);
+    CHECK_OK(ctx, read_config(NAMED("BitNetForCausalLM", "bitnet", ""), &checkpoint));
+    CHECK(config->rope_theta == 5e5 && config->norm_epsilon == 1e-5);
 }
 
 static void tokens_and_rope_are_read(void **state)
@@ -150,7 +158,7 @@ static void other_graphs_are_refused_by_name(void **state)
           "layer 1 is of type 'chunked_attention'" },
         { NAMED("Qwen3ForCausalLM", "qwen3",
                 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"],"
-                "\"sliding_window\":null"),
+                "\"sliding_window\":null,\"use_sliding_window\":true"),
           "layer 1 sees a window" },
         { NAMED("MistralForCausalLM", "mistral", ",\"attention_bias\":true"), "attention_bias" },
         { LLAMA(",\"num_local_experts\":8"), "a mixture of experts" },

@@ -47,6 +47,10 @@ FAMILIES = {
     "mistral": config("MistralForCausalLM", "mistral", sliding_window=5),
     "qwen2": config("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=5,
                     max_window_layers=2),
+    "qwen2-listed": config("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=5,
+                           layer_types=["sliding_attention", "full_attention"] * 2),
+    "qwen2-off": config("Qwen2ForCausalLM", "qwen2", use_sliding_window=False, sliding_window=5,
+                        layer_types=["sliding_attention", "full_attention"] * 2),
     "qwen3": config("Qwen3ForCausalLM", "qwen3"),
     "gemma": config("GemmaForCausalLM", "gemma", tie_word_embeddings="absent",
                     hidden_act="gelu", hidden_activation=None),
@@ -68,6 +72,8 @@ FAMILIES = {
                       residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.5),
     "smollm3": config("SmolLM3ForCausalLM", "smollm3", no_rope_layers=[1, 0, 1, 0],
                       tie_word_embeddings="absent"),
+    "smollm3-window": config("SmolLM3ForCausalLM", "smollm3", no_rope_layers=[1, 0, 1, 0],
+                             use_sliding_window=True, sliding_window=5, tie_word_embeddings="absent"),
     "bitnet": config("BitNetForCausalLM", "bitnet", hidden_act="relu2"),
     "gpt-neox": config("GPTNeoXForCausalLM", "gpt_neox", **NO_KV, layer_norm_eps=1e-5,
                        hidden_size=32, hidden_act="gelu", rotary_pct=0.25,
@@ -296,11 +302,14 @@ class Model:
     def window(self, layer):
         c, kind = self.c, self.s.kind
         window = self.has("window", c.get("window_size" if kind == "gpt_neo" else "sliding_window"))
-        if not window:
+        if not window or not c.get("use_sliding_window", kind not in ("qwen2", "qwen3", "smollm3")):
             return CONTEXT
+        if "layer_types" in c:
+            return window if c["layer_types"][layer] == "sliding_attention" else CONTEXT
         slides = {"mistral": True, "phi3": True, "gemma2": layer % 2 == 0,
                   "gpt_neo": layer % 2 == 1,
-                  "qwen2": layer >= c.get("max_window_layers", 0),
+                  "qwen2": layer >= c.get("max_window_layers", 28),
+                  "smollm3": kind == "smollm3" and c["no_rope_layers"][layer] == 0,
                   "gemma3_text": (layer + 1) % c.get("sliding_window_pattern", 6) != 0}
         return window if slides.get(kind) else CONTEXT
 

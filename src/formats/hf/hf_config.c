@@ -326,6 +326,7 @@ static muc_status read_sizes(const reader *r, const architecture *kind)
 {
     muc_model_config *config = r->config;
     uint32_t head_dim = kind->default_head_dim;
+    double epsilon;
 
     MUC_TRY(read_u32(r, r->keys->dim, &config->dim));
     MUC_TRY(read_u32(r, r->keys->layers, &config->layers));
@@ -339,8 +340,10 @@ static muc_status read_sizes(const reader *r, const architecture *kind)
     if (head_dim == 0 && !config->layer_sizes)
         head_dim = config->dim / config->heads;
     MUC_TRY(read_u32_or(r, r->root, "head_dim", head_dim, &config->head_dim));
-    return muc_json_double_or(r->ctx, r->name, r->root, r->keys->epsilon,
-                              config->norm == MUC_NORM_LAYER ? 1e-5 : 1e-6, &config->norm_epsilon);
+    epsilon = config->norm_epsilon > 0 ? config->norm_epsilon
+                                       : (config->norm == MUC_NORM_LAYER ? 1e-5 : 1e-6);
+    return muc_json_double_or(r->ctx, r->name, r->root, r->keys->epsilon, epsilon,
+                              &config->norm_epsilon);
 }
 
 static muc_status read_biases(const reader *r, const architecture *kind)

@@ -169,11 +169,11 @@ static muc_status read_rope(const reader *r)
     const json_t *parameters = json_object_get(r->root, "rope_parameters");
     const json_t *local = json_object_get(parameters, "sliding_attention");
     muc_model_config *config = r->config;
-    double share;
+    double theta = config->rope_theta > 0 ? config->rope_theta : 10000, share;
 
     if (json_object_get(parameters, "full_attention"))
         parameters = json_object_get(parameters, "full_attention");
-    MUC_TRY(read_double(r, r->root, "rotary_emb_base", 10000, &config->rope_theta));
+    MUC_TRY(read_double(r, r->root, "rotary_emb_base", theta, &config->rope_theta));
     MUC_TRY(read_double(r, r->root, "rope_theta", config->rope_theta, &config->rope_theta));
     MUC_TRY(read_double(r, r->root, "rope_local_base_freq", 10000, &config->rope_local_theta));
     MUC_TRY(read_double(r, r->root, "rotary_pct", config->family == MUC_FAMILY_NEOX ? 0.25 : 1,
@@ -256,6 +256,33 @@ static muc_status is_named_local(const reader *r, uint32_t layer, bool *out)
     return MUC_OK;
 }
 
+/* SmolLM 3 and Llama 4 turn no heads of each fourth layer, or of those whose number in
+ * "no_rope_layers" is 0 */
+static muc_status turns(const reader *r, uint32_t layer, bool *out)
+{
+    const json_t *element;
+    uint32_t interval;
+
+    *out = true;
+    if (r->config->family != MUC_FAMILY_SMOLLM3 && r->config->family != MUC_FAMILY_LLAMA4)
+        return MUC_OK;
+    MUC_TRY(element_of(r, "no_rope_layers", layer, &element));
+    if (element && !json_is_integer(element) && !json_is_boolean(element))
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
+                        "\"no_rope_layers\" of layer %u is neither a number nor a truth value",
+                        layer);
+    MUC_TRY(read_u32(r, r->root, "no_rope_layer_interval", STILL_INTERVAL, &interval));
+    *out = element ? json_is_true(element) || json_integer_value(element) != 0
+                   : interval == 0 || (layer + 1) % interval;
+    return MUC_OK;
+}
+
+/* "use_sliding_window" holds, and is off where it is not given */
+static bool needs_switch(const reader *r)
+{
+    return r->windows == MUC_HF_LATE_LAYERS || r->windows == MUC_HF_STILL_LAYERS;
+}
+
 /* by the family's own rule; on: "use_sliding_window" */
 static muc_status slides(const reader *r, uint32_t layer, bool on, bool *out)
 {
@@ -271,6 +298,10 @@ static muc_status slides(const reader *r, uint32_t layer, bool on, bool *out)
     case MUC_HF_LATE_LAYERS:
         MUC_TRY(read_u32(r, r->root, "max_window_layers", FIRST_LATE_LAYER, &number));
         *out = on && layer >= number;
+        break;
+    case MUC_HF_STILL_LAYERS:
+        MUC_TRY(turns(r, layer, out));
+        *out = on && !*out;
         break;
     case MUC_HF_EVEN_LAYERS:
         *out = layer % 2 == 0;
@@ -330,28 +361,7 @@ static muc_status read_type(const reader *r, uint32_t layer, bool on, bool *out)
                            "layer %u is of type '%s', expected full_attention or "
                            "sliding_attention",
                            layer, type ? type : "unknown");
-    *out = strcmp(type, "sliding_attention") == 0;
-    return MUC_OK;
-}
-
-/* SmolLM 3 and Llama 4 turn no heads of each fourth layer, or of those whose number in
- * "no_rope_layers" is 0 */
-static muc_status turns(const reader *r, uint32_t layer, bool *out)
-{
-    const json_t *element;
-    uint32_t interval;
-
-    *out = true;
-    if (r->config->family != MUC_FAMILY_SMOLLM3 && r->config->family != MUC_FAMILY_LLAMA4)
-        return MUC_OK;
-    MUC_TRY(element_of(r, "no_rope_layers", layer, &element));
-    if (element && !json_is_integer(element) && !json_is_boolean(element))
-        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET,
-                        "\"no_rope_layers\" of layer %u is neither a number nor a truth value",
-                        layer);
-    MUC_TRY(read_u32(r, r->root, "no_rope_layer_interval", STILL_INTERVAL, &interval));
-    *out = element ? json_is_true(element) || json_integer_value(element) != 0
-                   : interval == 0 || (layer + 1) % interval;
+    *out = strcmp(type, "sliding_attention") == 0 && (on || !needs_switch(r));
     return MUC_OK;
 }
 
@@ -385,11 +395,12 @@ static muc_status read_window(const reader *r, uint32_t *out)
 
 static muc_status read_views(reader *r)
 {
-    bool needs_switch = r->windows == MUC_HF_LATE_LAYERS, on, differ = false;
+    bool on, differ = false;
     uint32_t window;
 
     MUC_TRY(read_window(r, &window));
-    MUC_TRY(muc_json_bool_or(r->ctx, r->name, r->root, "use_sliding_window", !needs_switch, &on));
+    MUC_TRY(
+        muc_json_bool_or(r->ctx, r->name, r->root, "use_sliding_window", !needs_switch(r), &on));
     if (r->windows == MUC_HF_NO_LAYER && on && window > 0 && window < r->config->context &&
         !json_object_get(r->root, "layer_types"))
         return UNSUPPORTED(r, "\"sliding_window\" of %u in a context of %u: a %s has none", window,

@@ -10,6 +10,7 @@ typedef enum muc_hf_windows {
     MUC_HF_NO_LAYER,     /* "sliding_window" must reach over the context */
     MUC_HF_EVERY_LAYER,  /* Mistral */
     MUC_HF_LATE_LAYERS,  /* from "max_window_layers" on, if "use_sliding_window" (Qwen) */
+    MUC_HF_STILL_LAYERS, /* that do not turn, if "use_sliding_window" (SmolLM 3) */
     MUC_HF_EVEN_LAYERS,  /* Gemma 2 */
     MUC_HF_PATTERN,      /* all but each "sliding_window_pattern"th (Gemma 3) */
     MUC_HF_NAMED_LAYERS, /* "local" ones of "attention_layers" or "attention_types" (GPT-Neo) */
