@@ -32,39 +32,39 @@ static bool count_of(const muc_rewrite *r, const muc_tensor *t, uint32_t *count)
     return t->rank == 0 || (t->rank == 1 && muc_rewrite_dim(&r->old, t, 0, count));
 }
 
-/* scale and zero point, inputs 1 and 2, of a node; false if they are not constants of f32, 1 or one
- * each along axis. To be freed. */
-static bool read_step(const muc_rewrite *r, const muc_node *node, step *s)
+/* scale and zero point, inputs 1 and 2, of a node, to be freed; *is: they are constants of f32, 1
+ * or one each along axis */
+static muc_status read_step(const muc_rewrite *r, const muc_node *node, step *s, bool *is)
 {
     const muc_tensor *scale = muc_rewrite_old(r, node->inputs[1]), *zero = NULL;
     uint32_t count, zeros = muc_node_input(node, 2);
 
     memset(s, 0, sizeof(*s));
+    *is = false;
     if (!muc_rewrite_is_constant(r, node->inputs[1]) || scale->dtype != MUC_F32 ||
         !count_of(r, scale, &count) || count == 0 || count > MOST_SCALES)
-        return false;
+        return MUC_OK;
     if (zeros != MUC_NO_ID) {
         zero = muc_rewrite_old(r, zeros);
         if (!muc_rewrite_is_constant(r, zeros))
-            return false;
+            return MUC_OK;
     }
-    s->scales = malloc(count * sizeof(*s->scales));
-    s->zeros = malloc(count * sizeof(*s->zeros));
-    if (!s->scales || !s->zeros)
-        return false;
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, node->name, count, &s->scales));
+    MUC_TRY(MUC_NEW_ARRAY(r->ctx, node->name, count, &s->zeros));
     memcpy(s->scales, scale->data, count * sizeof(*s->scales));
     for (uint32_t i = 0; i < count; i++) {
         size_t width = zero ? muc_dtype_get(zero->dtype)->block_bytes : 0;
 
         s->zeros[i] = zero ? (int32_t)muc_dtype_integer(zero->dtype, zero->data + i * width) : 0;
         if (!(isfinite(s->scales[i]) && s->scales[i] > 0))
-            return false;
+            return MUC_OK;
     }
     s->q.count = count;
     s->q.axis = count > 1 ? (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, 1) : 0;
     s->q.scales = s->scales;
     s->q.zero_points = s->zeros;
-    return true;
+    *is = true;
+    return MUC_OK;
 }
 
 /* Bytes without a sign are signed ones less 128, and so are their zero points: what they stand for
@@ -78,27 +78,35 @@ static muc_dtype sign(muc_dtype dtype, step *s)
     return MUC_I8;
 }
 
-/* everybody who reads the tensor dequantizes it with these numbers */
-static bool all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s)
+/* the node dequantizes its first input with these numbers */
+static muc_status dequantizes(const muc_rewrite *r, const muc_node *node, const step *s, bool *out)
 {
-    bool all = !r->is_output[tensor];
+    step other;
+    muc_status status;
 
-    for (uint32_t n = 0; n < r->old.node_count && all; n++) {
+    *out = false;
+    if (node->op != MUC_OP_DEQUANTIZE_LINEAR)
+        return MUC_OK;
+    status = read_step(r, node, &other, out);
+    *out = *out && muc_scale_is_same(&s->q, &other.q);
+    free_step(&other);
+    return status;
+}
+
+/* everybody who reads the tensor dequantizes it with these numbers */
+static muc_status all_dequantize(const muc_rewrite *r, uint32_t tensor, const step *s, bool *all)
+{
+    *all = !r->is_output[tensor];
+    for (uint32_t n = 0; n < r->old.node_count && *all; n++) {
         const muc_node *node = &r->old.nodes[n];
 
-        for (uint32_t i = 0; r->needed[n] && i < node->input_count && all; i++) {
-            step other;
-
-            if (node->inputs[i] != tensor)
-                continue;
-            all = i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR && read_step(r, node, &other);
-            if (i == 0 && node->op == MUC_OP_DEQUANTIZE_LINEAR) {
-                all = all && muc_scale_is_same(&s->q, &other.q);
-                free_step(&other);
-            }
-        }
+        for (uint32_t i = 0; r->needed[n] && i < node->input_count && *all; i++)
+            if (node->inputs[i] == tensor && i == 0)
+                MUC_TRY(dequantizes(r, node, s, all));
+            else if (node->inputs[i] == tensor)
+                *all = false;
     }
-    return all;
+    return MUC_OK;
 }
 
 /* integers of an old tensor's type, with a sign */
@@ -148,16 +156,21 @@ static muc_status settle_input(muc_rewrite *r, const muc_node *node, step *s)
 static muc_status quantize(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *out = muc_rewrite_old(r, node->outputs[0]);
-    muc_status status = MUC_OK;
-    step s = { .scales = NULL };
-    bool is_output = r->is_output[node->outputs[0]];
+    muc_status status;
+    step s;
+    bool is_output = r->is_output[node->outputs[0]], folds;
     uint32_t x;
 
     if (node->op != MUC_OP_QUANTIZE_LINEAR ||
         muc_rewrite_old(r, node->inputs[0])->dtype != MUC_F32 || out->dtype == MUC_U16)
         return MUC_OK;
-    if (read_step(r, node, &s) && s.q.count == 1 &&
-        (is_output ? !is_settled(r, node->inputs[0]) : all_dequantize(r, node->outputs[0], &s))) {
+    status = read_step(r, node, &s, &folds);
+    folds = folds && s.q.count == 1;
+    if (folds && is_output)
+        folds = !is_settled(r, node->inputs[0]);
+    else if (folds)
+        status = all_dequantize(r, node->outputs[0], &s, &folds);
+    if (status == MUC_OK && folds) {
         *done = true;
         status = muc_rewrite_tensor(r, node->inputs[0], &x);
         if (status == MUC_OK && is_output)
@@ -194,25 +207,26 @@ static bool is_quantized_again(const muc_rewrite *r, uint32_t tensor)
 static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *x;
-    muc_status status = MUC_OK;
-    step s = { .scales = NULL };
+    muc_status status;
+    step s;
+    bool is;
     uint32_t id;
 
     if (node->op != MUC_OP_DEQUANTIZE_LINEAR)
         return MUC_OK;
     x = muc_rewrite_old(r, node->inputs[0]);
-    if (x->kind == MUC_TENSOR_CONST && x->data && read_step(r, node, &s) &&
-        (s.q.count == 1 || s.q.axis < x->rank)) {
+    status = read_step(r, node, &s, &is);
+    if (x->kind == MUC_TENSOR_CONST && x->data && is && (s.q.count == 1 || s.q.axis < x->rank)) {
         *done = true;
         status = add_constant(r, x, &s, &id);
         if (status == MUC_OK)
             status = muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &id, 1, NULL, 0);
-    } else if (x->kind == MUC_TENSOR_INPUT && muc_dtype_get(x->dtype)->block_bytes == 1 &&
-               !s.scales && read_step(r, node, &s) && s.q.count == 1 &&
-               !is_quantized_again(r, node->outputs[0])) {
+    } else if (x->kind == MUC_TENSOR_INPUT && muc_dtype_get(x->dtype)->block_bytes == 1 && is &&
+               s.q.count == 1 && !is_quantized_again(r, node->outputs[0])) {
         *done = true;
         status = settle_input(r, node, &s);
-    } else if (x->kind == MUC_TENSOR_ACTIVATION && r->map[node->inputs[0]] != MUC_NO_ID &&
+    } else if (status == MUC_OK && x->kind == MUC_TENSOR_ACTIVATION &&
+               r->map[node->inputs[0]] != MUC_NO_ID &&
                r->graph->tensors[r->map[node->inputs[0]]].quantization) {
         *done = true;
         id = r->map[node->inputs[0]];
