@@ -450,6 +450,18 @@ def test_the_same_integers_on_another_scale_are_other_numbers_on_the_chip():
     assert {"node": "s/last", "operator": "sigmoid"} in kept["float32"], kept
 
 
+def test_integers_of_a_quantized_input_are_what_they_stand_for():
+    network, samples, code = WORK / "reals.graph", WORK / "reals.npy", WORK / "reals_c"
+    network.write_text(f"graph reals\ntensor x = input f32 [1, 8]\ntensor w = const f32 [8, 8] values {numbers(64)}\n"
+                       "node y f32 [1, 8] = matmul x, w\noutput y\n")
+    write_npy(samples, (4, 1, 8), [(i * 29 % 101 - 50) / 30 for i in range(32)])
+    quantized = ("--quant", "int8", "--calib", samples)
+    muc("compile", network, "--target", "mcu", *quantized, "-o", code)
+    integers = WORK / "integers.npy"
+    integers.write_bytes(npy((1, 8), [0] * 8).replace(b"<f4", b"|i1")[:-32] + bytes([0, 1, 60, 127, 128, 200, 250, 255]))
+    assert json.loads(muc("verify", code, network, *quantized, "--input", integers, "--json")[0])["exact"]
+
+
 # 0 / 0 is not a number that an int8 could be: the chip's master divides
 DIVIDED = """graph divided
 tensor x = input i8 [1, 8] scale 0.02 zero -19

@@ -45,6 +45,11 @@ muc_status muc_code_bind_most(muc_context *ctx, muc_code_folder *folder);
  * dimension for runs. */
 muc_status muc_code_runs(muc_context *ctx, const muc_code_folder *folder,
                          const muc_tensor_view *arrays, size_t array_count, uint64_t *runs);
+/* The arrays as the network takes them: integers that are of a quantized input's own type are the
+ * real numbers that they stand for. In arena; what is as before is borrowed. */
+muc_status muc_code_reals(muc_context *ctx, const muc_code_folder *folder,
+                          const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                          muc_tensor_view **out);
 /* The arrays, matched and converted, as the code reads them: one input after another, then the
  * caches; so for each of several runs. */
 muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,

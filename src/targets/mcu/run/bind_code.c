@@ -340,6 +340,38 @@ static muc_status gather(muc_context *ctx, const muc_code_folder *folder,
     return MUC_OK;
 }
 
+/* of integers that stand for real numbers */
+static muc_status real_array(muc_context *ctx, const muc_port *port, const muc_tensor_view *array,
+                             muc_arena *arena, muc_tensor_view *out)
+{
+    float *values;
+
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)array->elements + 1, &values));
+    for (uint64_t i = 0; i < array->elements; i++)
+        values[i] = (float)muc_port_real(port, muc_array_element(array, i));
+    out->dtype = MUC_F32;
+    out->data = (const uint8_t *)values;
+    out->bytes = array->elements * sizeof(*values);
+    return MUC_OK;
+}
+
+muc_status muc_code_reals(muc_context *ctx, const muc_code_folder *folder,
+                          const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                          muc_tensor_view **out)
+{
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, array_count + 1, out));
+    if (array_count > 0)
+        memcpy(*out, arrays, array_count * sizeof(**out));
+    for (size_t i = 0; i < folder->input_count; i++) {
+        const muc_port *port = &folder->inputs[i];
+        const muc_tensor_view *array = find_array(folder, arrays, array_count, port);
+
+        if (array && port->quantized && array->dtype == port->dtype)
+            MUC_TRY(real_array(ctx, port, array, arena, &(*out)[array - arrays]));
+    }
+    return MUC_OK;
+}
+
 muc_status muc_code_gather(muc_context *ctx, const muc_code_folder *folder,
                            const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
                            muc_bytes *out)

@@ -191,9 +191,11 @@ static muc_status compare_run(comparison *c, const muc_tensor_view *arrays, size
                               muc_arena *arena)
 {
     const muc_unified *u = &c->network->unified;
+    muc_tensor_view *reals;
 
     MUC_TRY(muc_code_bind(c->ctx, c->folder, arrays, count, NULL, arena));
-    MUC_TRY(muc_exports_evaluate(c->ctx, c->graph, u->export_count ? u : NULL, arrays, count, arena,
+    MUC_TRY(muc_code_reals(c->ctx, c->folder, arrays, count, arena, &reals));
+    MUC_TRY(muc_exports_evaluate(c->ctx, c->graph, u->export_count ? u : NULL, reals, count, arena,
                                  &c->ref));
     return run_and_compare(c, arrays, count, arena);
 }
