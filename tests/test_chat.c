@@ -1,4 +1,4 @@
-/* Chat templates against what llama.cpp writes, and stop texts that come in pieces. */
+/* Chat templates against what llama.cpp and Jinja write, and stop texts that come in pieces. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -27,19 +27,7 @@ static void templates_are_recognised_by_their_marks(void **state)
     assert_true(muc_chat_of_template("") == NULL);
 }
 
-static void users_of_one_end_are_told_from_users_of_another(void **state)
-{
-    (void)state;
-    static const char zephyr[] = "{{ '<|user|>\n' + message['content'] + eos_token }}"
-                                 "{{ '<|assistant|>\n' + message['content'] + eos_token }}";
-    static const char olmo[] = "{{ '<|user|>\n' + message['content'] + '\n' }}"
-                               "{{ '<|assistant|>\n' + message['content'] + eos_token + '\n' }}";
-
-    assert_true(strcmp(muc_chat_of_template(zephyr)->name, "zephyr") == 0);
-    assert_true(strcmp(muc_chat_of_template(olmo)->name, "olmo2") == 0);
-}
-
-static void conversations_are_those_of_llama_cpp(void **state)
+static void conversations_are_those_of_llama_cpp_and_jinja(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MUC_COUNT(cases); i++) {
@@ -117,8 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(templates_are_recognised_by_their_marks),
-        cmocka_unit_test(users_of_one_end_are_told_from_users_of_another),
-        cmocka_unit_test(conversations_are_those_of_llama_cpp),
+        cmocka_unit_test(conversations_are_those_of_llama_cpp_and_jinja),
         cmocka_unit_test(a_text_ends_before_the_first_stop_text_however_it_is_cut),
     };
 
