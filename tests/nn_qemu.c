@@ -4,6 +4,7 @@
 #include "low_cases.h"
 #include "nn_cases.h"
 #include "nn_f32_cases.h"
+#include "nn_row_cases.h"
 #include "semihosting.h"
 
 int main(void);
@@ -72,7 +73,7 @@ static uint32_t tell_attention(const attention_kernel *kernel)
 
 int main(void)
 {
-    uint32_t wrong = 0, others, products;
+    uint32_t wrong = 0, others, rows, products;
     const char *name;
 
     host_open();
@@ -89,6 +90,11 @@ int main(void)
     others = nn_check_others(100, &name);
     host_print_number(HOST_STDOUT, others);
     host_print(HOST_STDOUT, " layers without weights wrong ");
+    host_print(HOST_STDOUT, name);
+    host_print(HOST_STDOUT, "\n");
+    others += rows = nn_check_rows(100, &name);
+    host_print_number(HOST_STDOUT, rows);
+    host_print(HOST_STDOUT, " layers of rows wrong ");
     host_print(HOST_STDOUT, name);
     host_print(HOST_STDOUT, "\n");
     others += products = nn_check_products(100, &name);

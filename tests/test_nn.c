@@ -6,6 +6,7 @@
 #include "chance.h"
 #include "check.h"
 #include "nn_cases.h"
+#include "nn_row_cases.h"
 
 static void check_kernels(int overlapping)
 {
@@ -42,6 +43,16 @@ static void kernels_without_weights_equal_plain_c(void **unused)
 {
     const char *name = "";
     uint32_t wrong = nn_check_others(3000, &name);
+
+    (void)unused;
+    if (wrong != 0)
+        fail_msg("%u layers, the last of %s", wrong, name);
+}
+
+static void kernels_of_rows_equal_their_definition_or_plain_c(void **unused)
+{
+    const char *name = "";
+    uint32_t wrong = nn_check_rows(3000, &name);
 
     (void)unused;
     if (wrong != 0)
@@ -277,6 +288,7 @@ int main(void)
         cmocka_unit_test(layers_with_weights_equal_their_definition),
         cmocka_unit_test(they_overwrite_their_input_where_that_is_allowed),
         cmocka_unit_test(kernels_without_weights_equal_plain_c),
+        cmocka_unit_test(kernels_of_rows_equal_their_definition_or_plain_c),
         cmocka_unit_test(products_of_computed_matrices_equal_their_definition),
         cmocka_unit_test(lead_of_a_small_layer_is_as_counted_by_hand),
         cmocka_unit_test(softmax_equals_tensorflow_lite),

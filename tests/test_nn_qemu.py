@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Kernels of mur_nn.def and a decoder's matrices and attention on emulated boards, every bit: the cases of tests/nn_cases.c,
-tests/low_cases.c and tests/attention_cases.c."""
+tests/nn_row_cases.c, tests/low_cases.c and tests/attention_cases.c."""
 import functools
 import pathlib
 import subprocess
@@ -19,7 +19,7 @@ board "$1"
 $compiler -std=c11 -O2 -ffreestanding -ffp-contract=off -ffunction-sections -Wall -Wextra -Werror \
     -isystem runtime/freestanding -Iruntime/include -Iexamples/qemu -Itests -nostdlib \
     -Wl,--gc-sections,--no-warn-rwx-segments -L examples/qemu -T "$script" tests/nn_qemu.c \
-    tests/nn_cases.c tests/nn_f32_cases.c tests/low_cases.c tests/attention_cases.c runtime/kernels/*/*.c runtime/freestanding/string.c \
+    tests/nn_cases.c tests/nn_row_cases.c tests/nn_f32_cases.c tests/low_cases.c tests/attention_cases.c runtime/kernels/*/*.c runtime/freestanding/string.c \
     examples/qemu/semihosting.c examples/qemu/$start -lgcc -o "$2"
 $emulator -display none -monitor none -serial none -kernel "$2" \
     -semihosting-config enable=on,target=native

@@ -1,4 +1,6 @@
-/* mur_mve_softmax.c - softmax of int8, four elements at a time: see mur_softmax.h. */
+/* mur_mve_softmax.c - softmax of int8 and its logarithm, four elements at a time: see mur_softmax.h
+ * and mur_log_softmax.h. */
+#include "mur_log_softmax.h"
 #include "mur_mve.h"
 #include "mur_softmax.h"
 
@@ -38,19 +40,27 @@ exps_of_row(const mur_softmax_s8 *layer, const int8_t *in, int32_t greatest, mve
     return vdupq_m_n_s32(exps_of(x), 0, vcmpltq_n_s32(below, layer->diff_min));
 }
 
+static int32_t greatest_of(const int8_t *in, int32_t columns)
+{
+    int32_t greatest = INT8_MIN;
+
+    __asm__ volatile("dlstp.8 lr, %2\n"
+                     "1: vldrb.8 q0, [%0], #16\n"
+                     "vmaxv.s8 %1, q0\n"
+                     "letp lr, 1b\n"
+                     : "+r"(in), "+r"(greatest)
+                     : "r"(columns)
+                     : "lr", "q0", "memory");
+    return greatest;
+}
+
 /* held: the row's first exponentials */
 static mur_softmax_row begin_row(const mur_softmax_s8 *layer, const int8_t *in, int32_t *held)
 {
-    int8x16_t greatest = vdupq_n_s8(INT8_MIN);
-    int32_t sum = 0;
     mur_softmax_row r;
+    int32_t sum = 0;
 
-    for (int32_t i = 0; i < layer->columns; i += MUR_MVE_BYTES) {
-        mve_pred16_t some = vctp8q((uint32_t)(layer->columns - i));
-
-        greatest = vmaxq_m_s8(greatest, greatest, vldrbq_z_s8(in + i, some), some);
-    }
-    r.greatest = vmaxvq_s8(in[0], greatest);
+    r.greatest = greatest_of(in, layer->columns);
     for (int32_t i = 0; i < layer->columns; i += 4) {
         mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));
         int32x4_t e = exps_of_row(layer, in + i, r.greatest, some);
@@ -83,11 +93,53 @@ void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *o
     }
 }
 
+void mur_mve_log_softmax_s8(const mur_log_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32x4_t turn = vdupq_n_s32(-1), step = vdupq_n_s32(layer->step);
+    const int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
+
+    for (int32_t row = layer->rows; row > 0; row--, in += layer->columns, out += layer->columns) {
+        const int32_t greatest = greatest_of(in, layer->columns);
+        const int8_t *x = in;
+        int8_t *y = out;
+        uint32_t sum = 0;
+
+        __asm__ volatile("dlstp.32 lr, %2\n"
+                         "1: vldrb.s32 q0, [%0], #4\n"
+                         "vmlas.s32 q0, %q4, %3\n"
+                         "vldrw.u32 q1, [%5, q0, uxtw #2]\n"
+                         "vaddva.u32 %1, q1\n"
+                         "letp lr, 1b\n"
+                         : "+l"(x), "+Te"(sum)
+                         : "r"(layer->columns), "r"(greatest), "w"(turn), "r"(layer->exps)
+                         : "lr", "q0", "q1", "memory");
+        x = in;
+        __asm__ volatile("dlstp.32 lr, %2\n"
+                         "1: vldrb.s32 q0, [%0], #4\n"
+                         "vmlas.s32 q0, %q4, %3\n"
+                         "vshr.s32 q0, q0, #16\n"
+                         "vmax.s32 q0, q0, %q5\n"
+                         "vmin.s32 q0, q0, %q6\n"
+                         "vstrb.32 q0, [%1], #4\n"
+                         "letp lr, 1b\n"
+                         : "+l"(x), "+l"(y)
+                         : "r"(layer->columns),
+                           "r"(mur_log_softmax_top(layer, sum) - greatest * layer->step), "w"(step),
+                           "w"(min), "w"(max)
+                         : "lr", "q0", "memory");
+    }
+}
+
 #else
 
 void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
 {
     mur_softmax_plain(layer, in, out);
+}
+
+void mur_mve_log_softmax_s8(const mur_log_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_log_softmax_plain(layer, in, out);
 }
 
 #endif

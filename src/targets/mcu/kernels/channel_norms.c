@@ -153,7 +153,7 @@ static void print_norm(muc_text *text, const muc_norm_rows *rows, uint64_t count
 
 muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char function[] = "mur_ref_norm_s8";
+    const char *function = muc_mcu_find_kernel(l->isa, "norm_s8")->function;
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const muc_norm_rows rows = rows_of(l, node);
     const uint64_t columns = muc_norm_columns(&rows), width = muc_norm_gains(&rows);
@@ -197,7 +197,7 @@ bool muc_mcu_takes_log_softmax_s8(const muc_mcu_lowering *l, const muc_node *nod
 
 muc_status muc_mcu_write_log_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    static const char function[] = "mur_ref_log_softmax_s8";
+    const char *function = muc_mcu_find_kernel(l->isa, "log_softmax_s8")->function;
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
     const uint64_t rows = muc_mcu_most_elements(l, x) / columns;

@@ -1,0 +1,170 @@
+/* mur_norm.h - what norms of int8 rows (mur_norm_s8 of mur_nn.h) compute once a row, and how an
+ * element becomes a result, in plain C. */
+#ifndef MUR_NORM_H
+#define MUR_NORM_H
+
+#include "mur_nn_arith.h"
+
+/* What all elements of a row share: what they are n times less, the inverse of their deviation, and
+ * what results are shifted by. */
+typedef struct mur_norm_row {
+    int32_t centre, inverse, shift;
+} mur_norm_row;
+
+#if defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__ARM_ARCH_ISA_A64)
+
+/* floor(sqrt(x)) of an x of 2^30 or more: the FPU's is near enough to be one off */
+static inline uint32_t mur_norm_root(uint32_t x)
+{
+    float real = (float)x;
+    uint32_t root;
+
+    __asm__("vsqrt.f32 %0, %0" : "+t"(real));
+    root = (uint32_t)real;
+    root -= (uint64_t)root * root > x;
+    root += (uint64_t)(root + 1) * (root + 1) <= x;
+    return root;
+}
+
+#else
+
+/* floor(sqrt(x)), 2^15 or more of an x of 2^30 or more, bit by bit */
+static inline uint32_t mur_norm_root(uint32_t x)
+{
+    uint32_t root = 0, bit = 1u << 30;
+
+    for (int i = 0; i < 16; i++, bit >>= 2) {
+        const uint32_t tried = root + bit;
+
+        root >>= 1;
+        if (x >= tried) {
+            x -= tried;
+            root += bit;
+        }
+    }
+    return root;
+}
+
+#endif
+
+static inline int32_t mur_norm_high(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b) >> 32);
+}
+
+/* 1 / sqrt(w) in 31 bits, and what results are shifted by */
+static inline int32_t mur_norm_inverse(const mur_norm_s8 *layer, uint64_t w, int32_t *shift)
+{
+    uint32_t high, quotient;
+
+    *shift = layer->shift;
+    for (; w >> 32; *shift += 1)
+        w >>= 2;
+    for (high = (uint32_t)w; high < 1u << 30; *shift -= 1)
+        high <<= 2;
+    quotient = (1u << 31) / mur_norm_root(high);
+    return quotient < 1u << 16 ? (int32_t)(quotient << 15) : INT32_MAX;
+}
+
+/* sum, squares: of the row's q - in_zero and their squares, below 2^32 */
+static inline mur_norm_row mur_norm_row_of(const mur_norm_s8 *layer, int32_t sum, uint32_t squares)
+{
+    const int32_t n = layer->columns;
+    uint64_t w;
+    mur_norm_row r;
+
+    r.centre = layer->is_centred ? sum : 0;
+    w = (uint64_t)(uint32_t)n * squares - (uint64_t)((int64_t)r.centre * r.centre);
+    w = (w << 8) + (uint64_t)layer->epsilon;
+    r.centre = (r.centre + n * layer->in_zero) * (1 << layer->head);
+    r.inverse = mur_norm_inverse(layer, w ? w : 1, &r.shift);
+    return r;
+}
+
+/* the results of a run of a row whose shift is below 0: nearly constant ones */
+static __attribute__((noinline, cold)) void
+mur_norm_put_flat(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *in, int8_t *out,
+                  const int32_t *gains, const int32_t *biases)
+{
+    const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
+    const int32_t by = 1 << (r->shift > -10 ? -r->shift : 10);
+
+    for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
+        int32_t v = mur_norm_high(in[i] * step - r->centre, r->inverse);
+
+        v = mur_clamp(mur_norm_high(v, *gains), -(1 << 20), 1 << 20);
+        v = v * by + *biases;
+        out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+    }
+}
+
+/* of all others */
+static inline void mur_norm_put_plain(const mur_norm_s8 *layer, const mur_norm_row *r,
+                                      const int8_t *in, int8_t *out, const int32_t *gains,
+                                      const int32_t *biases)
+{
+    const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
+    const int32_t by = r->shift < 31 ? r->shift : 31;
+
+    for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
+        int32_t v = mur_norm_high(in[i] * step - r->centre, r->inverse);
+
+        v = mur_asr(mur_norm_high(v, *gains), by) + *biases;
+        out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+    }
+}
+
+/* What a kernel makes rows with: what a row shares, and the results of a run, of a shift of 0 or
+ * more; of_runs: its gain and bias are one. */
+typedef mur_norm_row mur_norm_row_function(const mur_norm_s8 *layer, const int8_t *in);
+typedef void mur_norm_put_function(const mur_norm_s8 *layer, const mur_norm_row *r,
+                                   const int8_t *in, int8_t *out, const int32_t *gains,
+                                   const int32_t *biases);
+
+static inline __attribute__((always_inline)) void mur_norm_rows(const mur_norm_s8 *layer,
+                                                                const int8_t *in, int8_t *out,
+                                                                mur_norm_row_function *row_of,
+                                                                mur_norm_put_function *put_run)
+{
+    const int32_t gains = layer->of_runs ? layer->runs : layer->width;
+
+    for (int32_t n = 0, group = 0, image = 0; n < layer->rows; n++) {
+        int32_t at = image + group * layer->next, gain = group * gains;
+        const mur_norm_row r = row_of(layer, in + at);
+
+        for (int32_t run = 0; run < layer->runs; run++, at += layer->step) {
+            if (r.shift < 0)
+                mur_norm_put_flat(layer, &r, in + at, out + at, layer->gains + gain,
+                                  layer->biases + gain);
+            else
+                put_run(layer, &r, in + at, out + at, layer->gains + gain, layer->biases + gain);
+            gain += layer->of_runs;
+        }
+        if (++group == layer->groups) {
+            group = 0;
+            image += layer->groups * layer->columns;
+        }
+    }
+}
+
+static inline mur_norm_row mur_norm_plain_row(const mur_norm_s8 *layer, const int8_t *in)
+{
+    int32_t sum = 0;
+    uint32_t squares = 0;
+
+    for (int32_t run = 0; run < layer->runs; run++, in += layer->step)
+        for (int32_t i = 0; i < layer->width; i++) {
+            const int32_t q = in[i] - layer->in_zero;
+
+            sum += q;
+            squares += (uint32_t)(q * q);
+        }
+    return mur_norm_row_of(layer, sum, squares);
+}
+
+static inline void mur_norm_plain(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_norm_rows(layer, in, out, mur_norm_plain_row, mur_norm_put_plain);
+}
+
+#endif
