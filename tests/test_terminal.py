@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from cli import WORK, has, muc
+from cli import WORK, compiled_code, has, muc
 from files import MUC, USAGE, Skip, run_tests
 
 LONG = ["synth", "--shape", "tinyllama-1.1b", "-t", "1", "-o", str(WORK / "never")]  # ended by the test
@@ -58,6 +58,18 @@ def test_bars_are_rarely_drawn():
 def test_no_color_leaves_the_bar_without_colours():
     text = shown(LONG, BAR, TERM="xterm", NO_COLOR="1")
     assert BAR.search(text) and "\033[3" not in text and "\033[0m" not in text, text[-500:]
+
+
+def test_who_waits_for_another_program_sees_for_which_and_how_long():
+    compiler = WORK / "slow-cc"
+    compiler.write_text("#!/bin/sh\nsleep 2.5\nexec cc \"$@\"\n")
+    compiler.chmod(0o755)
+    run = ["run", compiled_code(), "--prompt", "go home"]
+    text = shown(run, TERM="xterm", CC=str(compiler))
+    assert re.search(r"building the code with \S*slow-cc [12] s\r", text), text
+    assert re.search(r"\r\033\[Kreturn\r\n", text), text  # the answer is where the line was
+    logged = subprocess.run([MUC, *run], capture_output=True, text=True, check=True, env={**os.environ, "CC": str(compiler)})
+    assert logged.stdout == "return\n" and "building" not in logged.stderr, logged
 
 
 def test_reports_and_failures_have_colours_where_the_terminal_has_them():

@@ -43,7 +43,8 @@ typedef enum muc_status {
  * Not for use by two threads at once, except through muc_parallel_for. */
 typedef struct muc_context muc_context;
 
-/* Called with a step's name and done/total units; total 0 means unknown. */
+/* Called with a step's name and done/total units; total 0 means that how far it is
+ * is not known: it goes on. */
 typedef void muc_progress_fn(void *arg, const char *step, uint64_t done, uint64_t total);
 
 /* threads: 0 = one per processor of the affinity mask. NULL if memory is out. */

@@ -274,6 +274,11 @@ muc_status muc_fail_nomem(muc_context *ctx, const char *source, size_t bytes)
     return muc_fail(ctx, MUC_NOMEM, source, MUC_NO_OFFSET, "no memory for %zu bytes", bytes);
 }
 
+bool muc_tells_progress(const muc_context *ctx)
+{
+    return ctx->progress != NULL;
+}
+
 void muc_progress(muc_context *ctx, const char *step, uint64_t done, uint64_t total)
 {
     if (ctx->progress)

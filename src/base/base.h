@@ -61,6 +61,7 @@ const char *muc_input_find(muc_context *ctx, const muc_file_info *info);
 bool muc_context_force(const muc_context *ctx);
 
 void muc_progress(muc_context *ctx, const char *step, uint64_t done, uint64_t total);
+bool muc_tells_progress(const muc_context *ctx); /* whether somebody asked for it */
 
 /* malloc family that reports; bytes 0 gives a non-NULL pointer. count*size is checked.
  * muc_alloc_fail_after(k): the k-th allocation from now on fails (tests); negative: never. */

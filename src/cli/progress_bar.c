@@ -29,6 +29,13 @@ static void wipe(void)
     bar.drawn = false;
 }
 
+/* a step of the same name may follow */
+static void end_step(void)
+{
+    wipe();
+    bar.step[0] = '\0';
+}
+
 /* "45 s", "3 min 5 s" or "2 h 10 min" */
 static void print_seconds(uint64_t seconds)
 {
@@ -60,14 +67,16 @@ static void print_rest(uint64_t done, uint64_t total, uint64_t milliseconds)
     fputs(" left", stderr);
 }
 
-/* the share that is done, the time it took, and what is left */
+/* the share that is done, the time it took, and what is left; total 0: the time alone */
 static void print_times(uint64_t done, uint64_t total)
 {
     uint64_t milliseconds = now_ms() - bar.started_ms;
 
-    fprintf(stderr, "%3u %%, ", (unsigned)(100.0 * (double)done / (double)total));
+    if (total)
+        fprintf(stderr, "%3u %%, ", (unsigned)(100.0 * (double)done / (double)total));
     print_seconds(milliseconds / 1000);
-    print_rest(done, total, milliseconds);
+    if (total)
+        print_rest(done, total, milliseconds);
 }
 
 static void draw(uint64_t done, uint64_t total)
@@ -75,17 +84,17 @@ static void draw(uint64_t done, uint64_t total)
     unsigned filled;
 
     done = done < total ? done : total;
-    filled = total ? (unsigned)((double)done / (double)total * BAR) : 0;
     fprintf(stderr, "\r\033[K%s ", bar.step);
     if (total) {
+        filled = (unsigned)((double)done / (double)total * BAR);
         fprintf(stderr, "[%s", cli_style(stderr, CLI_GREEN));
         for (unsigned i = 0; i < BAR; i++)
             fputc(i < filled ? '#' : ' ', stderr);
         fprintf(stderr, "%s] ", cli_style(stderr, CLI_PLAIN));
-        print_times(done, total);
-    } else {
-        fprintf(stderr, "%llu", (unsigned long long)done);
     }
+    print_times(done, total);
+    if (!total) /* what a child that is waited for writes goes over it */
+        fputc('\r', stderr);
     fflush(stderr);
     bar.drawn = true;
 }
@@ -127,7 +136,7 @@ static void progress(void *arg, const char *name, uint64_t done, uint64_t total)
         bar.drawn_ms = now;
     }
     if (total && done >= total)
-        wipe();
+        end_step();
     muc_lock_give(&bar.lock);
 }
 
@@ -138,12 +147,14 @@ static void progress_lines(void *arg, const char *name, uint64_t done, uint64_t 
 
     (void)arg;
     muc_lock_take(&bar.lock);
-    if (take_step(name, now, done) || done >= total || now - bar.drawn_ms >= LINE_MS) {
+    if (take_step(name, now, done) || (total && done >= total) || now - bar.drawn_ms >= LINE_MS) {
         fprintf(stderr, "%s ", bar.step);
-        print_times(done, total ? total : 1);
+        print_times(done, total);
         fputc('\n', stderr);
         bar.drawn_ms = now;
     }
+    if (total && done >= total)
+        end_step();
     muc_lock_give(&bar.lock);
 }
 

@@ -7,8 +7,10 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "base/temporary.h"
 
 extern char **environ;
@@ -26,15 +28,42 @@ static void let_signals_end(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/* *code: of muc_child_await */
-static void await(pid_t child, int *code)
+static bool has_ended(pid_t child, int options)
 {
-    siginfo_t info;
+    siginfo_t info = { .si_pid = 0 };
+
+    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT | options) < 0)
+        if (errno != EINTR)
+            return true;
+    return info.si_pid != 0;
+}
+
+/* looks again after a tenth more of the time that it took so far, and often enough for a clock */
+static void tell_progress(muc_context *ctx, pid_t child, const char *step)
+{
+    enum { LEAST_NS = 1000000, MOST_NS = 100000000 };
+    uint64_t started = muc_nanoseconds();
+
+    while (!has_ended(child, WNOHANG)) {
+        uint64_t pause = (muc_nanoseconds() - started) / 10;
+
+        pause = pause < LEAST_NS ? LEAST_NS : pause > MOST_NS ? MOST_NS : pause;
+        nanosleep(&(struct timespec){ .tv_nsec = (long)pause }, NULL);
+        muc_progress(ctx, step, 0, 0);
+    }
+    muc_progress(ctx, step, 1, 1);
+}
+
+/* step and *code: of muc_child_await */
+static void await(muc_context *ctx, pid_t child, const char *step, int *code)
+{
     int state = 0;
 
     muc_child_note(child);
-    while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        ;
+    if (step && muc_tells_progress(ctx))
+        tell_progress(ctx, child, step);
+    else
+        has_ended(child, 0);
     muc_child_forget(child);
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
@@ -47,7 +76,7 @@ void muc_child_end(muc_child child)
 }
 
 muc_status muc_child_await(muc_context *ctx, const char *const *words, const char *in,
-                           const char *out, const char *err, int *code)
+                           const char *out, const char *err, const char *step, int *code)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -72,6 +101,6 @@ muc_status muc_child_await(muc_context *ctx, const char *const *words, const cha
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
                         strerror(error));
-    await(child, code);
+    await(ctx, child, step, code);
     return MUC_OK;
 }

@@ -32,7 +32,7 @@ static muc_status run_program(muc_context *ctx, const muc_code_folder *folder,
     muc_file told;
     int code;
 
-    MUC_TRY(muc_child_await(ctx, words, in, out, err, &code));
+    MUC_TRY(muc_child_await(ctx, words, in, out, err, "running the code", &code));
     if (code != MUC_MCU_REFUSED)
         return muc_child_judge(ctx, words[0], code);
     MUC_TRY(muc_file_open_own(ctx, err, &told));
@@ -89,6 +89,7 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
     const json_t *sources = json_object_get(folder->json, "sources");
     command c = { .count = 0 };
     const char *name, *code;
+    const char *step;
     int ended;
 
     MUC_TRY(add_compiler(ctx, arena, &c));
@@ -115,7 +116,8 @@ static muc_status build(muc_context *ctx, const muc_code_folder *folder, muc_are
         add_word(&c, trace);
     add_word(&c, "-o");
     add_word(&c, program);
-    MUC_TRY(muc_child_await(ctx, c.words, NULL, NULL, NULL, &ended));
+    MUC_TRY(muc_arena_format(ctx, arena, &step, "building the code with %s", c.words[0]));
+    MUC_TRY(muc_child_await(ctx, c.words, NULL, NULL, NULL, step, &ended));
     return muc_child_judge(ctx, c.words[0], ended);
 }
 
@@ -206,7 +208,7 @@ static muc_status write_board_input(muc_context *ctx, const muc_code_folder *fol
 static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_arena *arena,
                           const char *temporary, code_job *job)
 {
-    const char *script, *in, *out, *count;
+    const char *script, *in, *out, *count, *step;
     muc_status status;
     muc_file printed;
     int ended;
@@ -222,7 +224,9 @@ static muc_status emulate(muc_context *ctx, const muc_code_folder *folder, muc_a
     const char *const words[] = { "timeout",    "-k", "10", MOST_SECONDS, script, job->board,
                                   folder->path, in,   out,  job->mode,    NULL };
 
-    MUC_TRY(muc_child_await(ctx, words, NULL, count, NULL, &ended));
+    MUC_TRY(muc_arena_format(ctx, arena, &step, "building the code and running it on board %s",
+                             job->board));
+    MUC_TRY(muc_child_await(ctx, words, NULL, count, NULL, step, &ended));
     MUC_TRY(judge_emulation(ctx, folder, job->board, ended));
     MUC_TRY(muc_file_open_own(ctx, count, &printed));
     status = muc_arena_string(ctx, job->arena, (const char *)printed.bytes.data, printed.bytes.size,

@@ -116,7 +116,7 @@ static muc_status run_command(muc_context *ctx, muc_arena *arena, const char *fo
                         "is not there: build the project first, with cmake");
     MUC_TRY(muc_arena_format(ctx, arena, &line, "cd \"$0\" && %s", command));
     words[2] = line;
-    MUC_TRY(muc_child_await(ctx, words, NULL, NULL, NULL, &ended));
+    MUC_TRY(muc_child_await(ctx, words, NULL, NULL, NULL, NULL, &ended));
     return muc_child_judge(ctx, command, ended);
 }
 
