@@ -4,12 +4,13 @@
     tests/test_fit.py MUC      from the source root
 """
 import csv
+import filecmp
 import json
 import re
 import sys
 
-from cli import WORK, has, muc, need_data, program
-from files import DATA, NOFIT, ROOT, USAGE, run_tests
+from cli import WORK, has, muc, need_data, program, write_npy
+from files import DATA, MISMATCH, NOFIT, ROOT, USAGE, run_tests
 
 KWS = DATA / "tflite/kws_ref_model.tflite"
 
@@ -135,6 +136,19 @@ def test_samples_that_a_file_leaves_open_are_one():
     report = fit(net)
     assert report.pop("dim") == "batch=1" and report == fit(net, "--dim", "batch=1")
     assert "dim" not in fit(net, "--dim", "batch=1..4")
+
+
+def test_compile_and_verify_take_one_sample_as_fit_does():
+    net, code, said = ROOT / "fuzz/corpus/onnx/shapes", WORK / "one_c", WORK / "said_c"
+    err = muc("compile", net, "--target", "mcu", "-o", code)[1]
+    has(err, "shapes leaves open how many samples a run takes: batch=1; --dim says otherwise, as in --dim batch=1..16")
+    assert muc("compile", net, "--target", "mcu", "--dim", "batch=1", "-o", said)[1] == ""
+    compare = filecmp.dircmp(code, said)
+    assert not (compare.diff_files or compare.left_only or compare.right_only or compare.funny_files), compare.diff_files
+    write_npy(WORK / "one.npy", (1, 4, 6), [float(i) for i in range(24)])
+    assert json.loads(muc("verify", code, net, "--input", WORK / "one.npy", "--json")[0])["exact"]
+    assert json.loads(muc("compile", net, "--target", "mcu", "--dim", "batch=1..4", "-o", WORK / "open_c", "--json")[0])
+    has(muc("verify", WORK / "open_c", net, "--input", WORK / "one.npy", status=MISMATCH)[1], "--dim batch=1..4")
 
 
 def test_a_model_that_fits_no_machine_ends_with_3_and_the_figures():

@@ -24,6 +24,10 @@ typedef struct muc_model_options {
     /* of a network: ranges of the dimensions that it leaves open, "NAME=N" or "NAME=LO..HI", parted
      * by commas, or what they are of others, "NAME=past + m"; NULL: 1..1024 each */
     const char *dims;
+    /* of a network, for muc_compile, muc_fit and comparisons with what they made: where the file
+     * leaves the number of samples open, the first dimension of an input with a name such as
+     * "batch", and dims does not name it, it is 1 (muc_model_one_sample). Not with exports */
+    bool one_sample;
     /* of a network: a .npz or .npy file with its inputs, for muc_run_network; NULL: none */
     const char *inputs;
     /* of a network: a picture that becomes its first input, and what is done to it
@@ -71,6 +75,9 @@ muc_status muc_builtin_path(muc_context *ctx, const char **out);
 
 /* True of a network, which runs on arrays, not on text. */
 bool muc_model_is_network(const muc_model *model);
+
+/* What one_sample set, "batch=1", valid as long as the model; NULL: nothing. */
+const char *muc_model_one_sample(const muc_model *model);
 
 /* What a file holds, as understood. Keys of a network: file, format, parameters, weight_bytes, macs
  * (with every open dimension at its least), and the tables "dimensions", "inputs", "outputs" and

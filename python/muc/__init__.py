@@ -137,8 +137,8 @@ class Model:
 
 
 def open(path: Optional[Path] = None, *, threads: int = 0, **options: Any) -> Model:
-    """Opens a model or a network; None: the built-in model. threads 0: one a processor. Options: tokenizer, context, dims, image, preprocess, text,
-    no_special, types, arch, quant, calibration, keep_float, as the command has them."""
+    """Opens a model or a network; None: the built-in model. threads 0: one a processor. Options: tokenizer, context, dims, one_sample, image, preprocess,
+    text, no_special, types, arch, quant, calibration, keep_float, as the command has them."""
     return Model(path, threads, options)
 
 

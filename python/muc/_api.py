@@ -16,7 +16,7 @@ TextFunction = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p,
 
 class ModelOptions(ctypes.Structure):
     STRUCT = "muc_model_options"
-    _fields_ = [("tokenizer", _text), ("context", _count), ("dims", _text), ("inputs", _text), ("image", _text), ("preprocess", _text),
+    _fields_ = [("tokenizer", _text), ("context", _count), ("dims", _text), ("one_sample", _flag), ("inputs", _text), ("image", _text), ("preprocess", _text),
                 ("text", _text), ("no_special", _flag), ("exports", ctypes.c_void_p), ("export_count", ctypes.c_size_t), ("types", _text),
                 ("arch", _text), ("quant", _text), ("calibration", _text), ("keep_float", _text), ("compile", ctypes.c_void_p),
                 ("compile_path", _text)]

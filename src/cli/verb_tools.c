@@ -143,17 +143,35 @@ muc_status cli_model_options(const cli_args *args, const char *const *exports, c
     return MUC_OK;
 }
 
+/* what runs on a device takes one sample after the other, unless it is told otherwise */
+static bool is_for_device(const cli_args *args)
+{
+    cli_verb verb = args->verb;
+
+    return verb == VERB_compile || verb == VERB_fit || verb == VERB_new ||
+           (verb == VERB_verify && muc_is_code_folder(args->operands[0]));
+}
+
 /* compile: for muc_compile with these options, or NULL */
 muc_status cli_open_as(muc_context *ctx, const cli_args *args, const char *path,
                        const char *const *exports, const char *text, bool quantized,
                        const muc_compile_options *compile, muc_model **out)
 {
     muc_model_options options;
+    const char *one;
 
     CLI_TRY(cli_model_options(args, exports, text, quantized, &options));
     options.compile = compile;
     options.compile_path = args->values[OPTION_OUTPUT];
-    return muc_model_open(ctx, path, &options, out);
+    options.one_sample = is_for_device(args);
+    CLI_TRY(muc_model_open(ctx, path, &options, out));
+    one = muc_model_one_sample(*out);
+    if (one)
+        fprintf(stderr,
+                "muc: %s leaves open how many samples a run takes: %s; --dim says otherwise, as in "
+                "--dim %.*s=1..16\n",
+                path, one, (int)strcspn(one, "="), one);
+    return MUC_OK;
 }
 
 muc_status cli_open_model(muc_context *ctx, const cli_args *args, const char *path, muc_model **out)

@@ -37,6 +37,7 @@ struct muc_model {
     muc_unified unified;       /* of several exports; its graph is the first, whose constants
                                   network's, that of all, borrows */
     const char *options;       /* of a NETWORK: those that decide what its graph is, as written */
+    const char *one_sample;    /* of muc_model_one_sample */
     muc_network_options how;   /* to open an export again */
     const char **exports;      /* their files, [unified.export_count] */
     muc_tensor_view *arrays;   /* that were given with it, in the arena */

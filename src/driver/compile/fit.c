@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/locale.h"
-#include "passes/simplify/fold.h"
 #include "report/answers.h"
 
 typedef struct fit_job {
@@ -12,7 +11,6 @@ typedef struct fit_job {
     const muc_model *model;
     muc_arena arena;
     muc_report *report;
-    const char *samples;     /* the open dimension that is taken as 1, or NULL */
     uint32_t done, machines; /* for progress */
     uint32_t rows, fitting;
     struct {
@@ -266,54 +264,6 @@ static muc_status add_answers(fit_job *job, bool is_one)
     return MUC_OK;
 }
 
-/* ---- samples ---- */
-
-/* the dimension that is the first of every input and as open as can be: samples of a run; or NULL
- */
-static const char *samples_of(const muc_graph *graph)
-{
-    const muc_expr_input *input;
-    muc_expr first = MUC_EXPR_NONE;
-
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        const muc_tensor *tensor = &graph->tensors[i];
-
-        if (tensor->kind != MUC_TENSOR_INPUT)
-            continue;
-        if (tensor->rank == 0 || (first != MUC_EXPR_NONE && tensor->dims[0] != first))
-            return NULL;
-        first = tensor->dims[0];
-    }
-    if (first == MUC_EXPR_NONE || muc_expr_get(graph->pool, first)->op != MUC_EXPR_INPUT)
-        return NULL;
-    input = muc_expr_get_input(graph->pool, muc_expr_get(graph->pool, first)->immediate);
-    return input->lo == 1 && input->hi == MUC_NETWORK_MOST_DIM ? input->name : NULL;
-}
-
-/* The network again, for one sample, where it leaves their number open; else out->network has no
- * graph. It is for the caller to close. */
-static muc_status open_for_one(muc_context *ctx, const muc_model *model, muc_arena *arena,
-                               const char **name, muc_model *out)
-{
-    muc_network_options how = model->how;
-    muc_network_dim *dims;
-
-    *out = *model;
-    memset(&out->network, 0, sizeof(out->network));
-    *name = model->kind == MUC_MODEL_NETWORK && !model->calibration_count
-                ? samples_of(model->network.graph)
-                : NULL;
-    if (!*name)
-        return MUC_OK;
-    MUC_TRY(MUC_ARENA_NEW(ctx, arena, how.dim_count + 1, &dims));
-    for (size_t i = 0; i < how.dim_count; i++)
-        dims[i] = how.dims[i];
-    dims[how.dim_count++] = (muc_network_dim){ .name = *name, .lo = 1, .hi = 1 };
-    how.dims = dims;
-    MUC_TRY(muc_network_open(ctx, model->path, &how, &out->network));
-    return muc_fold(ctx, out->network.graph);
-}
-
 static uint32_t count_machines(const muc_model *model)
 {
     const muc_target *target;
@@ -333,8 +283,8 @@ static muc_status fit(fit_job *job, const muc_compile_options *options)
         MUC_TRY(muc_target_find(job->ctx, job->model, options->target, &named));
     job->machines = options->machine ? 1 : count_machines(job->model);
     muc_report_add_text(job->report, "file", "%s", job->model->path);
-    if (job->samples)
-        muc_report_add_text(job->report, "dim", "%s=1", job->samples);
+    if (job->model->one_sample)
+        muc_report_add_text(job->report, "dim", "%s", job->model->one_sample);
     MUC_TRY(add_machines(job, named, options->machine));
     add_advice(job);
     MUC_TRY(add_answers(job, options->machine));
@@ -351,16 +301,10 @@ muc_status muc_fit(muc_context *ctx, const muc_model *model, const muc_compile_o
 {
     MUC_IN_C_LOCALE;
     fit_job job = { .ctx = ctx, .model = model, .last = &job.advice };
-    muc_model alone;
     muc_status status;
 
     MUC_TRY(muc_report_new(ctx, &job.report));
-    status = open_for_one(ctx, model, &job.arena, &job.samples, &alone);
-    if (job.samples)
-        job.model = &alone;
-    if (status == MUC_OK)
-        status = fit(&job, options);
-    muc_network_close(&alone.network);
+    status = fit(&job, options);
     muc_arena_free(&job.arena);
     if (status == MUC_OK || status == MUC_NOFIT)
         *out = job.report;

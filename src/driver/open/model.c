@@ -13,6 +13,7 @@
 #include "run/bdt_model.h"
 #include "run/engine.h"
 #include "driver/open/exports.h"
+#include "driver/open/one_sample.h"
 #include "run/network_int8.h"
 #include "run/calibration_pictures.h"
 #include "driver/compile/chosen_target.h"
@@ -252,21 +253,46 @@ static muc_status open_whole(muc_context *ctx, muc_model *model, muc_network_opt
     return muc_network_open(ctx, model->path, how, &model->network);
 }
 
-static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *options)
+static muc_status take_dims(muc_context *ctx, muc_model *model, const char *text,
+                            muc_network_options *how)
 {
-    muc_network_options how = { 0 };
-    muc_network_type *types;
     muc_network_dim *dims;
 
+    if (!text)
+        return MUC_OK;
+    MUC_TRY(muc_network_dims(ctx, &model->arena, text, &dims, &how->dim_count));
+    how->dims = dims;
+    return MUC_OK;
+}
+
+/* *dims: those of the options, and one sample where they and the file leave that open */
+static muc_status take_one_sample(muc_context *ctx, muc_model *model,
+                                  const muc_model_options *options, muc_network_options *how,
+                                  const char **dims)
+{
+    *dims = options->dims;
+    if (!options->one_sample || options->export_count)
+        return MUC_OK;
+    MUC_TRY(muc_find_samples(ctx, model, how, &model->one_sample));
+    if (!model->one_sample)
+        return MUC_OK;
+    MUC_TRY(muc_arena_format(ctx, &model->arena, dims, "%s%s%s", *dims ? *dims : "",
+                             *dims ? "," : "", model->one_sample));
+    return take_dims(ctx, model, *dims, how);
+}
+
+static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *given)
+{
+    muc_model_options settled = *given;
+    const muc_model_options *options = &settled;
+    muc_network_options how = { 0 };
+    muc_network_type *types;
+
     model->kind = MUC_MODEL_NETWORK;
-    MUC_TRY(note_options(ctx, model, options));
     if (options->context && !options->export_count)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
                         "the file is a network, which has no context");
-    if (options->dims) {
-        MUC_TRY(muc_network_dims(ctx, &model->arena, options->dims, &dims, &how.dim_count));
-        how.dims = dims;
-    }
+    MUC_TRY(take_dims(ctx, model, options->dims, &how));
     if (options->types) {
         MUC_TRY(muc_network_types(ctx, &model->arena, options->types, &types, &how.type_count));
         how.types = types;
@@ -278,6 +304,8 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     how.may_list = model->may_list;
     how.known = model->arrays;
     how.known_count = model->array_count;
+    MUC_TRY(take_one_sample(ctx, model, given, &how, &settled.dims));
+    MUC_TRY(note_options(ctx, model, options));
     if (options->types)
         MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
     else
@@ -388,6 +416,11 @@ muc_status muc_model_open(muc_context *ctx, const char *path, const muc_model_op
     MUC_IN_C_LOCALE;
 
     return muc_model_open_to_list(ctx, path, options, false, out);
+}
+
+const char *muc_model_one_sample(const muc_model *model)
+{
+    return model->one_sample;
 }
 
 static muc_status open_untrained(muc_context *ctx, const char *path, const char *tokenizer,
