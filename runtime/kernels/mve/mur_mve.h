@@ -65,8 +65,7 @@ typedef struct mur_mve_line {
     int32_t together; /* rows of outputs computed together */
     int32_t rows;     /* bytes of a column: the rows that they touch */
     int32_t plane;    /* bytes of a channel's plane */
-    int32_t
-        is_short; /* these columns of a window fit a vector, and no channel gives more than one */
+    int32_t vectors;  /* of a window: 1 (and an output a channel), 2 or 4; else 0 */
 } mur_mve_line;
 
 static inline int32_t mur_mve_planes(const mur_conv_shape *s)
@@ -97,8 +96,10 @@ static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
     line.width = (line.out_w - 1) * line.stride + line.kernel_w;
     line.together = 1;
     line.rows = line.kernel_h;
-    line.is_short = line.kernel_h * line.kernel_w <= MUR_MVE_BYTES && line.multiplier == 1;
-    if (line.is_short && s->in_c % 4 == 0)
+    line.vectors = (line.kernel_h * line.kernel_w + MUR_MVE_BYTES - 1) / MUR_MVE_BYTES;
+    if ((line.vectors == 1 && line.multiplier > 1) || line.vectors == 3 || line.vectors > 4)
+        line.vectors = 0;
+    if (line.vectors == 1 && s->in_c % 4 == 0)
         while (line.together < line.out_h && (line.together + 1) * line.out_w <= MUR_MVE_TOGETHER &&
                (line.rows + line.stride_h) * line.kernel_w <= MUR_MVE_BYTES)
             line.together++, line.rows += line.stride_h;

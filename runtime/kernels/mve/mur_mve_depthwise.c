@@ -318,35 +318,6 @@ store_four(const depthwise_row *row, int32_t a, int32_t b, int32_t c, int32_t d,
     vstrbq_scatter_offset_p_s32(out, row->at, sums, row->some);
 }
 
-/* windows of two or four vectors, weights in registers */
-static inline __attribute__((always_inline)) void run_short(const depthwise_row *r, int8_t *out,
-                                                            int32_t vectors, int32_t step)
-{
-    const depthwise_row row = *r;
-    const int8_t *x = row.x;
-    mve_pred16_t some = vctp8q((uint32_t)row.rest);
-    int8x16_t w[4];
-
-    for (int32_t v = 0; v < vectors; v++)
-        w[v] = v + 1 < vectors ? vldrbq_s8(row.w + 16 * v) : vldrbq_z_s8(row.w + 16 * v, some);
-    for (int32_t left = row.fours, next = row.next, next_out = row.next_out; left > 0; left--) {
-        int32_t a = vmladavq_s8(vldrbq_s8(x), w[0]);
-        int32_t b = vmladavq_s8(vldrbq_s8(x + step), w[0]);
-        int32_t c = vmladavq_s8(vldrbq_s8(x + 2 * step), w[0]);
-        int32_t d = vmladavq_s8(vldrbq_s8(x + 3 * step), w[0]);
-
-        for (int32_t v = 1; v < vectors; v++) {
-            a = vmladavaq_s8(a, vldrbq_s8(x + 16 * v), w[v]);
-            b = vmladavaq_s8(b, vldrbq_s8(x + step + 16 * v), w[v]);
-            c = vmladavaq_s8(c, vldrbq_s8(x + 2 * step + 16 * v), w[v]);
-            d = vmladavaq_s8(d, vldrbq_s8(x + 3 * step + 16 * v), w[v]);
-        }
-        store_four(&row, a, b, c, d, out);
-        x += next, out += next_out;
-        next = row.after, next_out = row.after_out;
-    }
-}
-
 /* windows of any size */
 static void run_long(const depthwise_row *row, int8_t *out, int32_t step)
 {
@@ -371,18 +342,147 @@ static void run_long(const depthwise_row *row, int8_t *out, int32_t step)
     }
 }
 
-static void run_row(const depthwise_row *row, int8_t *out, int32_t step)
+/* Channels of four windows of more than a vector, in the order in which registers take them. */
+typedef struct depthwise_wide {
+    const int8_t *x, *w;
+    const mur_mve_channel *channel;
+    int8_t *out;
+    int32_t step, next; /* from window to window; from the last to the next channel's first */
+    int32_t taps;
+    uint32_t inputs, outputs; /* predicates: of the last vector, and of the four */
+    int32_t zero;
+    const int8_t *end; /* of out */
+    uint32_t at[4];
+    int32_t min, max;
+} depthwise_wide;
+
+/* clang-format off */
+/* The sum of a window of two vectors or of four, of which the first two are loaded, and after `step`
+ * the first two of the next window. */
+#define WIDE_SUM_2(sum, step, next, next_16) \
+    "vmladav.s8 " sum ", q0, q4\n" \
+    step next \
+    "vmladava.s8 " sum ", q1, q5\n" \
+    next_16
+
+#define WIDE_SUM_4(sum, step, next, next_16) \
+    "vmladav.s8 " sum ", q0, q4\n" \
+    "vldrb.8 q4, [r1, #32]\n" \
+    "vmladava.s8 " sum ", q1, q5\n" \
+    "vldrb.8 q5, [r1, #48]\n" \
+    "vmladava.s8 " sum ", q2, q4\n" \
+    step next \
+    "vmladava.s8 " sum ", q3, q5\n" \
+    next_16
+
+#define WIDE_FIRST "vldrb.8 q4, [r1]\n"
+#define WIDE_SECOND "vldrb.8 q5, [r1, #16]\n"
+
+/* The weights of a channel are loaded by `weights`, the last of them, of its inputs alone, by `last`. A
+ * function of its own, for all registers. */
+#define WIDE_CHANNELS(sum, weights, last) \
+    __asm__ volatile( \
+        "push {r4-r11, lr}\n" \
+        "vpush {d8-d15}\n" \
+        "sub sp, #20\n" \
+        "vldrw.u32 q0, [r0, #44]\n" \
+        "ldrd r1, r2, [r0, #60]\n" \
+        "ldr r3, [r0, #40]\n" \
+        "vdup.32 q6, r1\n" \
+        "vdup.32 q7, r2\n" \
+        "vstrw.32 q0, [sp]\n" \
+        "str r3, [sp, #16]\n" \
+        "ldm r0, {r1, r3, r5, r7, r8, r9, r10, r11, r12, lr}\n" \
+        "1:\n" \
+        WIDE_FIRST \
+        "vmsr p0, r11\n" \
+        weights \
+        "vpst\n" \
+        last \
+        WIDE_SECOND \
+        "add r3, r3, r10\n" \
+        sum("r0", "add r1, r1, r8\n", WIDE_FIRST, WIDE_SECOND) \
+        sum("r2", "add r1, r1, r8\n", WIDE_FIRST, WIDE_SECOND) \
+        sum("r4", "add r1, r1, r8\n", WIDE_FIRST, WIDE_SECOND) \
+        sum("r6", "add r1, r1, r9\n", "vmsr p0, r12\n", "") \
+        "vmov q0[2], q0[0], r0, r4\n" \
+        "vmov q0[3], q0[1], r2, r6\n" \
+        "ldm r5!, {r0, r2, r4}\n" \
+        "vadd.i32 q0, q0, r0\n" \
+        "lsr r6, r4, #31\n" \
+        "vqrdmulh.s32 q0, q0, r2\n" \
+        "ldr r0, [sp, #16]\n" \
+        "vqdmlah.s32 q0, q0, r6\n" \
+        "vldrw.u32 q1, [sp]\n" \
+        "vrshl.s32 q0, r4\n" \
+        "vadd.i32 q0, q0, lr\n" \
+        "vmax.s32 q0, q0, q6\n" \
+        "vmin.s32 q0, q0, q7\n" \
+        "vpst\n" \
+        "vstrbt.32 q0, [r7, q1]\n" \
+        "add r7, r7, #1\n" \
+        "cmp r7, r0\n" \
+        "bne 1b\n" \
+        "add sp, #20\n" \
+        "vpop {d8-d15}\n" \
+        "pop {r4-r11, pc}\n")
+
+__attribute__((naked, noinline)) static void run_wide_2(const depthwise_wide *wide
+                                                        __attribute__((unused)))
 {
-    if (row->steps == 2)
-        run_short(row, out, 2, step);
-    else if (row->steps == 4)
-        run_short(row, out, 4, step);
-    else
-        run_long(row, out, step);
+    WIDE_CHANNELS(WIDE_SUM_2, "vldrb.8 q0, [r3]\n", "vldrbt.u8 q1, [r3, #16]\n");
 }
 
-/* the row of windows that begins with row `top`, of channels from c on */
-static __attribute__((noinline)) void run_channels(const depthwise_job *job, int32_t c, int32_t top,
+__attribute__((naked, noinline)) static void run_wide_4(const depthwise_wide *wide
+                                                        __attribute__((unused)))
+{
+    WIDE_CHANNELS(WIDE_SUM_4, "vldrb.8 q0, [r3]\n" "vldrb.8 q1, [r3, #16]\n"
+                  "vldrb.8 q2, [r3, #32]\n", "vldrbt.u8 q3, [r3, #48]\n");
+}
+
+#undef WIDE_SUM_2
+#undef WIDE_SUM_4
+#undef WIDE_FIRST
+#undef WIDE_SECOND
+#undef WIDE_CHANNELS
+/* clang-format on */
+
+/* the row of windows of two vectors or four that begins with row `top`, of all channels */
+static void run_wide_row(const depthwise_job *job, int32_t top, int8_t *out)
+{
+    const mur_mve_line *line = &job->line;
+    const mur_output_s8 *to = &job->layer->output;
+    const int8_t *x = job->planes + top - job->first;
+    const int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->rows;
+    int32_t together = line->multiplier == 1 ? job->channels : 1; /* channels of a call */
+    int32_t odd = line->out_w > 4 && line->out_w % 4 > 0 ? line->out_w % 4 : 4;
+    depthwise_wide wide;
+
+    wide.step = step, wide.next = line->plane - 3 * step;
+    wide.taps = taps;
+    wide.inputs = (1u << (taps - MUR_MVE_BYTES * (line->vectors - 1))) - 1;
+    wide.outputs = vctp32q((uint32_t)line->out_w);
+    wide.zero = to->zero, wide.min = to->min, wide.max = to->max;
+    vstrwq_u32(wide.at, vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->out_step));
+    for (int32_t left = line->out_w; left > 0; left -= 4) {
+        for (int32_t c = 0; c < job->channels; c += together) {
+            wide.x = x + c / line->multiplier * line->plane;
+            wide.w = job->w + c * taps;
+            wide.channel = job->channel + c;
+            wide.out = out + c, wide.end = out + c + together;
+            if (line->vectors == 2)
+                run_wide_2(&wide);
+            else
+                run_wide_4(&wide);
+        }
+        x += odd * step;
+        out += odd * line->out_step;
+        odd = 4;
+    }
+}
+
+/* the row of windows of any size that begins with row `top`, of channels from c on */
+static __attribute__((noinline)) void run_long_row(const depthwise_job *job, int32_t c, int32_t top,
                                                    int8_t *out)
 {
     const mur_mve_line *line = &job->line;
@@ -402,8 +502,16 @@ static __attribute__((noinline)) void run_channels(const depthwise_job *job, int
         row.x = job->planes + c / line->multiplier * line->plane + top - job->first;
         row.w = job->w + c * taps;
         row.channel = job->channel[c];
-        run_row(&row, out + c, step);
+        run_long(&row, out + c, step);
     }
+}
+
+static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_t *out)
+{
+    if (job->line.vectors > 1)
+        run_wide_row(job, top, out);
+    else
+        run_long_row(job, c, top, out);
 }
 
 #else
@@ -533,7 +641,7 @@ static void run_windows(const depthwise_job *job, const depthwise_four *four, in
                         int32_t top, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t c = line->is_short ? run_blocks(job, four, rows, top, out) : 0;
+    int32_t c = line->vectors == 1 ? run_blocks(job, four, rows, top, out) : 0;
 
     for (; rows > 0 && c < job->channels; rows--, top += line->stride_h, out += line->out_row)
         job->others(job, c, top, out);
@@ -580,15 +688,16 @@ run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
     job.spread = job.planes + mur_mve_planes(&layer->shape) * job.line.plane + MUR_MVE_BYTES;
     job.fours = fours[0];
     job.rest = fours[1];
-    if (job.line.is_short) {
+    if (job.line.vectors == 1) {
         place_taps(&job);
         place_fours(&job.line, job.line.together, fours[0]);
-        place_fours(&job.line, 1 + (job.line.out_h - 1) % job.line.together, fours[1]);
+        if (job.line.out_h % job.line.together > 0)
+            place_fours(&job.line, job.line.out_h % job.line.together, fours[1]);
     }
     for (; channels > 0; channels -= job.inputs, in += job.inputs, out += job.channels) {
         job.inputs = channels < MUR_MVE_PLANES ? channels : MUR_MVE_PLANES;
         job.channels = job.inputs * job.line.multiplier;
-        if (job.line.is_short)
+        if (job.line.vectors == 1)
             spread_weights(&job);
         run_rows(&job, in, out);
         job.channel += job.channels;

@@ -185,7 +185,7 @@ size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
     int32_t planes = mur_mve_planes(&layer->shape);
     int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.rows : 0;
 
-    if (line.is_short)
+    if (line.vectors == 1)
         behind += planes * MUR_MVE_BYTES; /* weights, of a vector each */
     return (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
 }
@@ -194,7 +194,7 @@ size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 int mur_mve_depthwise_short_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return mur_mve_depthwise_s8_fits(layer, plain) && mur_mve_line_of(&layer->shape).is_short &&
+    return mur_mve_depthwise_s8_fits(layer, plain) && mur_mve_line_of(&layer->shape).vectors == 1 &&
            layer->shape.out_c % 4 == 0;
 }
 
