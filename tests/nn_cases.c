@@ -354,6 +354,11 @@ typedef struct multiplier {
     void (*run)(const mur_mul_s8 *, const int8_t *, const int8_t *, int8_t *);
 } multiplier;
 
+typedef struct averager {
+    const char *name;
+    void (*run)(const mur_mean_s8 *, const int8_t *, int8_t *);
+} averager;
+
 #define ROW_OF(isa, name) \
     { \
 #isa "_" #name, mur_##isa##_##name, mur_ref_##name \
@@ -367,6 +372,9 @@ static const multiplier multipliers[] = { { "dsp_mul_s8", mur_dsp_mul_s8 },
                                           { "mve_mul_s8", mur_mve_mul_s8 },
                                           { "rvv_mul_s8", mur_rvv_mul_s8 },
                                           { "ref_mul_s8", mur_ref_mul_s8 } };
+
+static const averager averagers[] = { { "mve_mean_s8", mur_mve_mean_s8 },
+                                      { "ref_mean_s8", mur_ref_mean_s8 } };
 
 static int same_outputs(const int8_t *a, const int8_t *b)
 {
@@ -449,6 +457,40 @@ static void judge_mul(const mur_mul_s8 *l, const int8_t *a, const int8_t *b, int
         out[i] = judge_requant(&like, (a[i] - l->a_zero) * (b[i % l->b_count] - l->b_zero), 0);
 }
 
+static void draw_mean(mur_mean_s8 *l)
+{
+    memset(l, 0, sizeof(*l));
+    l->pixels = between(1, chance(8) ? 700 : 50); /* beyond sums of 16 bits, too */
+    l->c = between(1, 20);
+    l->mul = (int32_t)(draw() >> 2 | 1u << 30);
+    l->shift = chance(4) ? between(-16, 3) : between(-10, -3);
+    l->in_zero = (int8_t)draw();
+    l->output.kind = chance(8) ? MUR_REQUANT_SHIFT : MUR_REQUANT_Q31;
+    if (l->output.kind == MUR_REQUANT_SHIFT) {
+        l->mul = between(1, 200);
+        l->output.shift = (uint8_t)between(4, 16);
+        l->shift = between(-4000, 4000);
+    }
+    l->output.zero = (int8_t)draw();
+    l->output.min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->output.max = (int8_t)(chance(2) ? 127 : between(0, 127));
+}
+
+static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
+{
+    const mur_conv_s8 like = { .output = l->output };
+
+    mul[0] = l->mul;
+    shift[0] = l->shift;
+    for (int32_t c = 0; c < l->c; c++) {
+        int64_t sum = 0;
+
+        for (int32_t i = 0; i < l->pixels; i++)
+            sum += in[i * l->c + c] - l->in_zero;
+        out[c] = judge_requant(&like, sum, 0);
+    }
+}
+
 uint32_t nn_check_others(uint32_t rounds, const char **name)
 {
     uint32_t wrong = 0;
@@ -458,10 +500,12 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
         mur_pool_s8 pool;
         mur_add_s8 sum;
         mur_mul_s8 product;
+        mur_mean_s8 mean;
 
         draw_pool(&pool);
         draw_add(&sum);
         draw_mul(&product);
+        draw_mean(&mean);
         for (int32_t i = 0; i < MOST; i++)
             input[i] = (int8_t)draw();
         for (size_t i = 0; i < sizeof(poolers) / sizeof(*poolers); i++) {
@@ -481,6 +525,15 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
                 continue;
             wrong++;
             *name = adders[i].name;
+        }
+        for (size_t i = 0; i < sizeof(averagers) / sizeof(*averagers); i++) {
+            memset(memory, 0x5a, sizeof(memory));
+            judge_mean(&mean, input, memory + GUARD);
+            averagers[i].run(&mean, input, memory + MOST + GUARD);
+            if (same_outputs(memory, memory + MOST))
+                continue;
+            wrong++;
+            *name = averagers[i].name;
         }
         for (size_t i = 0; i < sizeof(multipliers) / sizeof(*multipliers); i++) {
             memset(memory, 0x5a, sizeof(memory));

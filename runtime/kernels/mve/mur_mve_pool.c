@@ -1,4 +1,5 @@
-/* mur_mve_pool.c - pools: the greatest of sixteen channels at a time, the average of four. */
+/* mur_mve_pool.c - pools: the greatest of sixteen channels at a time, averages and means of eight.
+ */
 #include "mur_mve.h"
 #include "mur_pool.h"
 
@@ -109,7 +110,49 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
     }
 }
 
+/* the outputs of four sums, as bytes within 32 bits each */
+static int32x4_t mean_of(const mur_mean_s8 *layer, int32x4_t sums)
+{
+    const mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
+
+    if (layer->output.kind == MUR_REQUANT_Q31 && layer->shift <= 0) {
+        sums = mur_mve_scale(sums, vdupq_n_s32(layer->mul), vdupq_n_s32(layer->shift));
+        return vminq_s32(vmaxq_s32(vaddq_n_s32(sums, clamp.zero), clamp.min), clamp.max);
+    }
+    for (int32_t i = 0; i < 4; i++)
+        sums[i] = mur_requant(sums[i], layer->mul, layer->shift, &layer->output);
+    return sums;
+}
+
+void mur_mve_mean_s8(const mur_mean_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32_t zeros = -layer->pixels * layer->in_zero, step = layer->c;
+
+    for (int32_t left = layer->c; left > 0; left -= 8, in += 8, out += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)left);
+        int32x4_t even = vdupq_n_s32(zeros), odd = even;
+        const int8_t *p = in;
+
+        for (int32_t pixels = layer->pixels; pixels > 0; pixels -= PIXELS_OF_HALVES) {
+            int16x8_t sums = vdupq_n_s16(0);
+
+            for (int32_t i = mur_clamp(pixels, 0, PIXELS_OF_HALVES); i > 0; i--, p += step)
+                sums = vaddq_s16(sums, vldrbq_z_s16(p, some));
+            even = vaddq_s32(even, vmovlbq_s16(sums));
+            odd = vaddq_s32(odd, vmovltq_s16(sums));
+        }
+        even = mean_of(layer, even);
+        odd = mean_of(layer, odd);
+        vstrbq_p_s16(out, vmovntq_s32(vreinterpretq_s16_s32(even), odd), some);
+    }
+}
+
 #else
+
+void mur_mve_mean_s8(const mur_mean_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_ref_mean_s8(layer, in, out);
+}
 
 static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
