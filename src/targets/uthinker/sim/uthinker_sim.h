@@ -103,6 +103,7 @@ typedef struct mur_sim_view {
     uint32_t addr, len;
     uint32_t region;
     const uint8_t *from, *readable; /* up to where bytes may be read */
+    uint32_t cut;                   /* were bytes before it written over its own? */
 } mur_sim_view;
 
 typedef struct mur_sim_range {

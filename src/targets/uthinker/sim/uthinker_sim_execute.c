@@ -83,9 +83,24 @@ void mur_sim_copy_beside(mur_sim *sim, uint32_t buffer)
     beside->len = 0;
 }
 
-/* Bytes of a buffer are written or read. Views that overlap them are copied; those that end or
- * begin there alone wait for whether the bytes are stored where a view's go on. */
-static void enter(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
+/* Is all that overlaps such bytes the beginning of a view? They are no more part of it then. */
+static int cut_view(mur_sim_view *view, uint32_t addr, uint32_t len)
+{
+    uint32_t end = addr + len, bytes = end - view->addr;
+
+    if (addr > view->addr || end >= view->addr + view->len)
+        return 0;
+    view->addr = end;
+    view->len -= bytes;
+    view->from += bytes;
+    view->cut = 1;
+    return 1;
+}
+
+/* Bytes of a buffer are written, `all` of them, or read. Views that overlap them are cut or copied;
+ * those that end or begin there alone wait for whether the bytes are stored where a view's go on.
+ */
+static void enter(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len, int all)
 {
     mur_sim_range *beside = &sim->beside[buffer];
     int touched = 0;
@@ -95,10 +110,10 @@ static void enter(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
     if (beside->len != 0 && beside->addr <= addr + len && addr <= beside->addr + beside->len)
         mur_sim_copy_beside(sim, buffer);
     for (uint32_t i = 0; i < sim->views[buffer];) {
-        const mur_sim_view *view = &sim->view[buffer][i];
+        mur_sim_view *view = &sim->view[buffer][i];
 
         touched |= view->addr == addr + len || addr == view->addr + view->len;
-        if (overlap(view->addr, view->len, addr, len))
+        if (overlap(view->addr, view->len, addr, len) && !(all && cut_view(view, addr, len)))
             copy_view(sim, buffer, i);
         else
             i++;
@@ -109,12 +124,12 @@ static void enter(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
     *beside = (mur_sim_range){ addr, len };
 }
 
-uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len)
+uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len, int all)
 {
     if (buffer == MUR_GB)
         return (uint8_t *)sim->memory.gb + addr;
     if (len != 0)
-        enter(sim, buffer, addr, len);
+        enter(sim, buffer, addr, len, all);
     return sim->memory.buffer[buffer] + addr;
 }
 
@@ -181,7 +196,7 @@ static void add_part(mur_sim *sim, uint32_t buffer, const mur_sim_view *of, uint
         }
     }
     sim->view[buffer][sim->views[buffer]++] =
-        (mur_sim_view){ from, to - from, of->region, bytes, of->readable };
+        (mur_sim_view){ from, to - from, of->region, bytes, of->readable, 0 };
 }
 
 /* One view can become two, and there is a new one. Those that were mostly overwritten are short. */
@@ -283,9 +298,9 @@ const char *mur_sim_run_LD(mur_sim *sim, const uint32_t *w)
     if (sim->settle && len != 0 && stays(buffer, region))
         add_view(sim, buffer,
                  &(mur_sim_view){ addr, len, region, regions[region] + off,
-                                  regions[region] + sim->memory.region_bytes[region] });
+                                  regions[region] + sim->memory.region_bytes[region], 0 });
     else if (len != 0)
-        memcpy(mur_sim_buffer_bytes(sim, buffer, addr, len), regions[region] + off, len);
+        memcpy(mur_sim_buffer_bytes(sim, buffer, addr, len, 1), regions[region] + off, len);
     sim->loaded_bytes[region] += len;
     return NULL;
 }
@@ -301,7 +316,7 @@ static void join_view(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t off
     for (uint32_t i = 0; i < sim->views[buffer]; i++) {
         mur_sim_view *view = &sim->view[buffer][i];
 
-        if (view->addr == addr + len)
+        if (view->addr == addr + len && !view->cut)
             return;
         if (view->addr + view->len == addr && view->region == MUR_KV &&
             view->from + view->len == sim->memory.kv + off)
@@ -330,7 +345,7 @@ const char *mur_sim_run_ST(mur_sim *sim, const uint32_t *w)
         leave_views(sim, off, len);
     if (len != 0)
         memcpy((region == MUR_KV ? sim->memory.kv : sim->memory.io) + off,
-               mur_sim_buffer_bytes(sim, buffer, addr, len), len);
+               mur_sim_buffer_bytes(sim, buffer, addr, len, 0), len);
     if (region == MUR_KV && buffer < MUR_GB && sim->beside[buffer].len != 0)
         join_view(sim, buffer, addr, off, len);
     sim->stored_bytes[region] += len;

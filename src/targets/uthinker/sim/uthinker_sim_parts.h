@@ -75,8 +75,8 @@ static inline float power_of_two(int32_t exponent) /* -126..127 */
     return value;
 }
 
-/* `len` bytes of a buffer, as they are now. */
-uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len);
+/* `len` bytes of a buffer, as they are now but for those that are `all` to be written. */
+uint8_t *mur_sim_buffer_bytes(mur_sim *sim, uint32_t buffer, uint32_t addr, uint32_t len, int all);
 
 /* The instructions: each returns the reason of a fault, or NULL. */
 #define MUR_INSN(name, opcode, words, engine, meaning) \

@@ -144,7 +144,7 @@ static lines lines_of(mur_sim *sim, const uint32_t *w, uint32_t dst, uint32_t da
 {
     uint32_t bytes = count == 0 ? 0 : (count - 1) * pitch + slots;
 
-    return (lines){ sim, w, mur_sim_buffer_bytes(sim, dst, daddr, bytes), pitch };
+    return (lines){ sim, w, mur_sim_buffer_bytes(sim, dst, daddr, bytes, pitch <= slots), pitch };
 }
 
 /* `elements` of each of `count` lines, of which a block takes as long as a whole one; `apart`: none
@@ -303,7 +303,7 @@ static int keep_packing(mur_sim *sim, const uint32_t *w)
     if (!sim->keep_packing || !sim->keep_packing(sim->product_arg, sim, &packing))
         return 0;
     sim->kept = 1;
-    mur_sim_buffer_bytes(sim, dst, daddr, mur_sim_packed_bytes(&packing));
+    mur_sim_buffer_bytes(sim, dst, daddr, mur_sim_packed_bytes(&packing), 1);
     return 1;
 }
 
@@ -531,22 +531,27 @@ static float gelu_argument(float g)
     return g * (c[0] + c[1] * (g * g));
 }
 
-/* y[i] = g[i] * the logistic function of z * u[i], i < n <= 32; z is g[i], or what GELU has */
+/* y[i] = g[i] * the logistic function of z * u[i], i < n <= 32; z is g[i], or what GELU has. Loops
+ * of a whole block are those that compilers do several steps of at once. */
 static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float *u, uint32_t n,
                  float *y)
 {
+    float a[MUR_BLOCK_ELEMS] = { 0 }, b[MUR_BLOCK_ELEMS] = { 0 };
     float z[MUR_BLOCK_ELEMS], e[MUR_BLOCK_ELEMS];
 
-    for (uint32_t i = 0; i < n; i++) {
-        z[i] = gelu ? gelu_argument(g[i]) : g[i];
+    memcpy(a, g, n * sizeof(*g));
+    memcpy(b, u, n * sizeof(*u));
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
+        z[i] = gelu ? gelu_argument(a[i]) : a[i];
         e[i] = z[i] >= 0.0f ? -z[i] : z[i];
     }
     sim->exps(e, n);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < MUR_BLOCK_ELEMS; i++) {
         float s = (z[i] >= 0.0f ? 1.0f : e[i]) / (1.0f + e[i]);
 
-        y[i] = g[i] * s * u[i];
+        a[i] = a[i] * s * b[i];
     }
+    memcpy(y, a, n * sizeof(*y));
 }
 
 static void glu_rows(void *arg, uint32_t first, uint32_t past)
