@@ -76,6 +76,7 @@ def test_a_token_of_a_language_model_takes_its_products_times_the_cycles_of_one(
             ms = count * rate / (megahertz * 1e3)
             assert abs(row[f"ms_{key}"] / ms - 1) < 1e-9, (machine, row, ms)
             assert abs(row.get(f"mj_{key}", 0) - ms * milliwatts / 1e3) < 1e-9, (machine, row)
+        assert row.get("power_source") == ("memory, unchecked" if milliwatts else None), row
     assert "ms_least" not in by_machine["host"] and "ms_least" not in by_machine["siracusa"] and "ms_least" not in by_machine["rv32f"]
 
 

@@ -64,8 +64,9 @@ static void descriptions_are_read_strictly(void **state)
     check_machine(MACHINE MEMORY("weights arena state")
                       MEMORY("tiles") "[dma]\nsetup_cycles = 0\ncycles_per_kb = 1",
                   MUC_OK, "");
-    check_machine(MACHINE "milliwatts = 5\n" MEMORY("weights arena state") "line_bytes = 32\n"
-                                                                           "line_cycles = 7\n",
+    check_machine(MACHINE "milliwatts = 5\npower_source = a book\n" MEMORY(
+                      "weights arena state") "line_bytes = 32\n"
+                                             "line_cycles = 7\n",
                   MUC_OK, "");
     check_machine(
         MACHINE "flash = a\nflash = b\n" MEMORY(

@@ -58,6 +58,7 @@ typedef struct muc_target_need {
     uint64_t ram_bytes, ram_limit;
     double ms_least, ms_most; /* of a run of a network, or of a token; modelled */
     double millijoules_least, millijoules_most;
+    char power_source[65]; /* where the power is from that they are made of, or "" */
 } muc_target_need;
 /* What muc_compile for a machine would need. A network's graph may be one of shapes
  * (passes/simplify/outline.h), and goes through the target's passes. MUC_NOFIT if the machine lacks

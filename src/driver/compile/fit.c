@@ -67,6 +67,8 @@ static void add_figures(muc_report *report, const muc_target_need *need)
     for (size_t i = 0; i < MUC_COUNT(reals); i++)
         if (reals[i].value > 0)
             muc_report_add_real(report, reals[i].key, reals[i].value);
+    if (*need->power_source)
+        muc_report_add_text(report, "power_source", "%s", need->power_source);
 }
 
 /* what the failure says, for a table below the figures */
@@ -175,6 +177,7 @@ static muc_status add_machines(fit_job *job, const muc_target *named, const char
         { "ms_most", NULL, NULL },
         { "mj_least", NULL, NULL },
         { "mj_most", NULL, NULL },
+        { "power_source", NULL, "of the milliwatts in mj" },
         { NULL, NULL, NULL },
     };
     const muc_target_machine *known;

@@ -1,6 +1,8 @@
 /* fit_mcu.c - what a model needs of a microcontroller, and about how long a run takes. */
 #include "targets/mcu/compile/build_mcu.h"
 
+#include <stdio.h>
+
 #include "targets/mcu/compile/compile_decoder.h"
 #include "targets/mcu/plan/plan_arena.h"
 
@@ -89,6 +91,8 @@ static void add_time(const muc_mcu_program *program, muc_target_need *need)
     }
     need->millijoules_least = need->ms_least * machine->milliwatts / 1e3;
     need->millijoules_most = need->ms_most * machine->milliwatts / 1e3;
+    if (need->millijoules_most > 0 && machine->power_source)
+        snprintf(need->power_source, sizeof(need->power_source), "%s", machine->power_source);
 }
 
 muc_target_need muc_mcu_need(const muc_mcu_program *program)

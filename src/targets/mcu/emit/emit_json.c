@@ -395,6 +395,10 @@ void muc_mcu_emit_json(const muc_mcu_program *program, muc_text *text)
     muc_text_add(text, ",\n  \"clock_mhz\": %" PRIu32, program->machine->clock_mhz);
     if (program->machine->milliwatts)
         muc_text_add(text, ",\n  \"milliwatts\": %" PRIu32, program->machine->milliwatts);
+    if (program->machine->power_source) {
+        muc_text_add(text, ",\n  ");
+        add_key(text, "power_source", program->machine->power_source);
+    }
     muc_text_add(text,
                  ",\n  \"arena_bytes\": %" PRIu64 ",\n  \"arena_bound\": %" PRIu64
                  ",\n  \"constant_bytes\": %" PRIu64 ",\n  \"sources\": [",

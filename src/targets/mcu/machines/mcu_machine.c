@@ -60,6 +60,7 @@ static const struct {
     { SECTION_MACHINE, "core", CORE, true, 0, 0, 0 },
     { SECTION_MACHINE, "clock_mhz", NUMBER, true, OF_MACHINE(clock_mhz), 1, 100000 },
     { SECTION_MACHINE, "milliwatts", NUMBER, false, OF_MACHINE(milliwatts), 1, 1000000 },
+    { SECTION_MACHINE, "power_source", NAME, false, OF_MACHINE(power_source), 0, 0 },
     { SECTION_MACHINE, "boot", BOOT, false, OF_MACHINE(boot), 0, 0 },
     { SECTION_MACHINE, "kit", NAME, false, OF_MACHINE(kit), 0, 0 },
     { SECTION_MACHINE, "flash", COMMAND, false, 0, 0, 0 },

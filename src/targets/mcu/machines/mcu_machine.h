@@ -1,7 +1,7 @@
 /* mcu_machine.h - descriptions of microcontrollers: .ini files, those of machines/ built in.
  *
  * "[machine]" has name, core (cores.def), clock_mhz and, if they are known, milliwatts at that
- * clock, and, beyond one, cores. flash, up to four times, is a command that brings firmware.elf or
+ * clock, power_source, who says so, and, beyond one, cores. flash, up to four times, is a command that brings firmware.elf or
  * firmware.bin, in the folder where it is run, onto the board. boot (boots.def) is what an image
  * has beside its vectors, kit the --package that the maker's development kit takes, for boards that
  * muc new does not start. Each "[memory]" has name, bytes (0: no limit), cycles_per_kb (to move
@@ -71,7 +71,8 @@ typedef struct muc_mcu_machine {
     muc_mcu_core core;
     uint32_t cores, clock_mhz;
     uint32_t milliwatts;    /* at that clock; 0: not known */
-    const char *boot, *kit; /* or NULL */
+    const char *power_source; /* of milliwatts, or NULL */
+    const char *boot, *kit;   /* or NULL */
     muc_mcu_memory memories[MUC_MCU_MOST_MEMORIES];
     uint32_t memory_count;
     bool has_dma;

@@ -261,6 +261,7 @@ static muc_status add_cycle_facts(folder_report *r, const muc_code_count *all, u
 {
     uint64_t touch, clock = muc_member_count(r->folder->json, "clock_mhz"), cycles;
     uint64_t milliwatts = muc_member_count(r->folder->json, "milliwatts");
+    const char *source = json_string_value(json_object_get(r->folder->json, "power_source"));
 
     MUC_TRY(sum_cycles(r, &touch));
     cycles = all->cycles + touch;
@@ -275,6 +276,8 @@ static muc_status add_cycle_facts(folder_report *r, const muc_code_count *all, u
     if (milliwatts)
         muc_report_add_real(r->report, "modelled_millijoules",
                             (double)cycles / (double)clock / 1e6 * (double)milliwatts);
+    if (milliwatts && source)
+        muc_report_add_text(r->report, "power_source", "%s", source);
     return MUC_OK;
 }
 
