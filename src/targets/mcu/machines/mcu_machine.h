@@ -1,15 +1,15 @@
 /* mcu_machine.h - descriptions of microcontrollers: .ini files, those of machines/ built in.
  *
  * "[machine]" has name, core (cores.def), clock_mhz and, if they are known, milliwatts at that
- * clock, power_source, who says so, and, beyond one, cores. flash, up to four times, is a command that brings firmware.elf or
- * firmware.bin, in the folder where it is run, onto the board. boot (boots.def) is what an image
- * has beside its vectors, kit the --package that the maker's development kit takes, for boards that
- * muc new does not start. Each "[memory]" has name, bytes (0: no limit), cycles_per_kb (to move
- * 1024 bytes), holds: some of weights, arena, state, tiles, code (where that lies apart from
- * weights), and, if it answers late, line_bytes that it gives at a time and line_cycles that the
- * core waits for them; origin, its address, if firmware is linked by it (muc new). "[dma]", between
- * the memory that holds tiles and those that hold weights and the arena, has setup_cycles and
- * cycles_per_kb.
+ * clock, power_source, who says so, and, beyond one, cores. flash, up to four times, is a command
+ * that brings firmware.elf or firmware.bin, in the folder where it is run, onto the board. boot
+ * (boots.def) is what an image has beside its vectors, kit the --package that the maker's
+ * development kit takes, for boards that muc new does not start. Each "[memory]" has name, bytes
+ * (0: no limit), cycles_per_kb (to move 1024 bytes), holds: some of weights, arena, state, tiles,
+ * code (where that lies apart from weights), and, if it answers late, line_bytes that it gives at a
+ * time and line_cycles that the core waits for them; origin, its address, if firmware is linked by
+ * it (muc new). "[dma]", between the memory that holds tiles and those that hold weights and the
+ * arena, has setup_cycles and cycles_per_kb.
  */
 #ifndef MUC_MCU_MACHINE_H
 #define MUC_MCU_MACHINE_H
@@ -70,7 +70,7 @@ typedef struct muc_mcu_machine {
     const char *name;
     muc_mcu_core core;
     uint32_t cores, clock_mhz;
-    uint32_t milliwatts;    /* at that clock; 0: not known */
+    uint32_t milliwatts;      /* at that clock; 0: not known */
     const char *power_source; /* of milliwatts, or NULL */
     const char *boot, *kit;   /* or NULL */
     muc_mcu_memory memories[MUC_MCU_MOST_MEMORIES];
