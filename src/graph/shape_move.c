@@ -4,105 +4,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/factors.h"
 #include "graph/graph_check.h"
 
 enum { MOST_EXTENT = 1 << 24 };
 
-enum { MOST_FACTORS = 4 * MUC_GRAPH_MAX_RANK };
-
-/* the product of dimensions: what is constant of it, and the other factors' ids sorted */
-typedef struct product {
-    uint64_t constant;
-    muc_expr symbols[MOST_FACTORS];
-    uint32_t count;
-} product;
-
-static bool multiply(const muc_rule *r, muc_expr e, product *out)
+static bool product_of(const muc_rule *r, const muc_tensor *tensor, muc_factors *out)
 {
-    const muc_expr_node *node = muc_expr_get(r->graph->pool, e);
-    uint32_t value, at;
-
-    if (muc_rule_const(r, e, &value))
-        return muc_mul_u64(out->constant, value, &out->constant);
-    if (node->op == MUC_EXPR_MUL) {
-        muc_expr second = node->operands[1];
-
-        return multiply(r, node->operands[0], out) && multiply(r, second, out);
-    }
-    if (out->count == MOST_FACTORS)
-        return false;
-    for (at = out->count++; at > 0 && out->symbols[at - 1] > e; at--)
-        out->symbols[at] = out->symbols[at - 1];
-    out->symbols[at] = e;
-    return true;
-}
-
-static bool product_of(const muc_rule *r, const muc_tensor *tensor, product *out)
-{
-    out->constant = 1;
-    out->count = 0;
+    *out = (muc_factors){ .constant = 1 };
     for (uint32_t i = 0; i < tensor->rank; i++)
-        if (!multiply(r, tensor->dims[i], out))
+        if (!muc_factors_times(r->graph->pool, out, tensor->dims[i]))
             return false;
     return true;
-}
-
-/* what two products have in common, unless it can be 0, leaves both */
-static void cancel(const muc_rule *r, product *p, product *q)
-{
-    uint64_t a = p->constant, b = q->constant;
-    uint32_t kept = 0;
-
-    while (b) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    if (p->constant && q->constant) {
-        p->constant /= a;
-        q->constant /= a;
-    }
-    for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t j = 0;
-
-        while (j < q->count && q->symbols[j] != p->symbols[i])
-            j++;
-        if (j == q->count || muc_expr_get(r->graph->pool, p->symbols[i])->lo == 0) {
-            p->symbols[kept++] = p->symbols[i];
-            continue;
-        }
-        q->count--;
-        memmove(&q->symbols[j], &q->symbols[j + 1], (q->count - j) * sizeof(q->symbols[0]));
-    }
-    p->count = kept;
-}
-
-static muc_expr expression_of(const muc_rule *r, const product *p)
-{
-    muc_expr e = muc_rule_dim(r, p->constant);
-
-    for (uint32_t i = 0; i < p->count && e != MUC_EXPR_NONE; i++)
-        e = muc_expr_mul(r->graph->pool, p->symbols[i], e);
-    return e;
 }
 
 /* Both have the same number of elements. */
 static muc_status require_size(const muc_rule *r, const muc_tensor *a, const muc_tensor *b)
 {
-    bool equal;
-    product p, q;
+    muc_factors p, q;
 
     if (!product_of(r, a, &p) || !product_of(r, b, &q))
         return muc_rule_unexpected(r, 0, "as many elements as shape has");
-    equal = p.count == q.count && memcmp(p.symbols, q.symbols, p.count * sizeof(*p.symbols)) == 0;
-    if (equal && p.constant == q.constant)
+    if (muc_factors_is_equal(&p, &q))
         return MUC_OK;
-    cancel(r, &p, &q);
+    muc_factors_cancel(r->graph->pool, &p, &q, false);
     if ((p.count == 0 && q.count == 0) || p.constant > UINT32_MAX || q.constant > UINT32_MAX)
         return muc_rule_unexpected(r, 0, "as many elements as shape has");
-    return muc_rule_require(r, "as many elements as shape has", expression_of(r, &p), true,
-                            expression_of(r, &q));
+    return muc_rule_require(r, "as many elements as shape has",
+                            muc_factors_expr(r->graph->pool, &p), true,
+                            muc_factors_expr(r->graph->pool, &q));
 }
 
 /* output 0 has the dimensions of an EXPRS attribute */

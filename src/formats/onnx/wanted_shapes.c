@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "formats/onnx/onnx_import.h"
+#include "graph/factors.h"
 
 /* ---- slices ---- */
 
@@ -95,82 +96,35 @@ muc_status onnx_slice_range(const onnx_call *call, muc_expr dim, const onnx_numb
 
 /* ---- reshape ---- */
 
-enum { MAX_FACTORS = 256 };
-
-/* A product: a constant and expressions that are none. */
-typedef struct product {
-    uint64_t constant;
-    muc_expr factors[MAX_FACTORS];
-    uint32_t count;
-} product;
-
-/* multiplies, taking products apart */
-static bool times(const muc_expr_pool *pool, product *p, muc_expr e)
+/* whole / part; MUC_EXPR_NONE if it does not divide */
+static muc_expr quotient(muc_expr_pool *pool, muc_factors *whole, muc_factors *part)
 {
-    const muc_expr_node *node = muc_expr_get(pool, e);
+    muc_expr e;
 
-    if (node->op == MUC_EXPR_CONST)
-        return muc_mul_u64(p->constant, node->immediate, &p->constant);
-    if (node->op == MUC_EXPR_MUL) /* as deep as an expression may be, which is bounded */
-        return times(pool, p, node->operands[0]) && times(pool, p, node->operands[1]);
-    if (p->count == MAX_FACTORS)
-        return false;
-    p->factors[p->count++] = e;
-    return true;
-}
-
-/* removes from a what is in b too; false if something of b is left */
-static bool cancel(product *a, const product *b)
-{
-    for (uint32_t i = 0; i < b->count; i++) {
-        uint32_t j = 0;
-
-        while (j < a->count && a->factors[j] != b->factors[i])
-            j++;
-        if (j == a->count)
-            return false;
-        a->factors[j] = a->factors[--a->count];
-    }
-    return true;
-}
-
-static muc_expr expression_of(muc_expr_pool *pool, const product *p, uint64_t divisor)
-{
-    muc_expr e = MUC_EXPR_NONE;
-
-    for (uint32_t i = 0; i < p->count; i++)
-        e = i ? muc_expr_mul(pool, e, p->factors[i]) : p->factors[i];
-    if (p->constant % divisor == 0) {
-        uint64_t rest = p->constant / divisor;
-
-        if (rest > UINT32_MAX)
-            return MUC_EXPR_NONE;
-        return p->count ? muc_expr_mul_const(pool, e, (uint32_t)rest)
-                        : muc_expr_const(pool, (uint32_t)rest);
-    }
-    if (p->count == 0 || p->constant > UINT32_MAX || divisor > UINT32_MAX)
+    if (whole->constant == 0)
+        return muc_expr_const(pool, 0);
+    muc_factors_cancel(pool, whole, part, true);
+    if (part->count || part->constant > UINT32_MAX || (part->constant > 1 && !whole->count))
         return MUC_EXPR_NONE;
-    return muc_expr_div(pool, muc_expr_mul_const(pool, e, (uint32_t)p->constant),
-                        (uint32_t)divisor);
+    e = muc_factors_expr(pool, whole);
+    return e == MUC_EXPR_NONE ? e : muc_expr_div(pool, e, (uint32_t)part->constant);
 }
 
 /* the dimension that makes both shapes have as many elements */
 static muc_status infer(onnx_call *call, const onnx_shape *from, onnx_shape *to, uint32_t hole)
 {
     muc_expr_pool *pool = call->im->graph->pool;
-    product whole = { .constant = 1 }, others = { .constant = 1 };
+    muc_factors whole = { .constant = 1 }, others = { .constant = 1 };
     bool fits = true;
 
     for (uint32_t i = 0; i < from->rank; i++)
-        fits = fits && times(pool, &whole, from->dims[i]);
+        fits = fits && muc_factors_times(pool, &whole, from->dims[i]);
     for (uint32_t i = 0; i < to->rank; i++)
-        fits = fits && (i == hole || times(pool, &others, to->dims[i]));
+        fits = fits && (i == hole || muc_factors_times(pool, &others, to->dims[i]));
     if (fits && others.constant == 0)
         return onnx_fail(call, MUC_MALFORMED, "dimension %u follows from no number of elements",
                          hole);
-    to->dims[hole] = fits && (whole.constant == 0 || cancel(&whole, &others))
-                         ? expression_of(pool, &whole, others.constant)
-                         : MUC_EXPR_NONE;
+    to->dims[hole] = fits ? quotient(pool, &whole, &others) : MUC_EXPR_NONE;
     MUC_TRY(muc_expr_status(pool));
     if (to->dims[hole] == MUC_EXPR_NONE)
         return onnx_fail(call, MUC_UNSUPPORTED, "dimension %u does not follow from the others",
