@@ -73,7 +73,8 @@ static muc_status set_convolution(muc_keras_import *im, muc_attributes *a,
 typedef struct stored_kernel {
     const float *data;
     int64_t size[MAX_SPATIAL], pixels, in, out;
-    bool out_first, turned; /* turned: the pixels are in the opposite order */
+    int64_t pixel_step, in_step, out_step; /* elements from one to the next */
+    bool out_first, turned;                /* turned: the pixels are in the opposite order */
 } stored_kernel;
 
 /* array i, of a product [in, out]; Keras 1 has kernels of one dimension with a second of 1 */
@@ -100,6 +101,9 @@ static muc_status kernel_of(const muc_keras_import *im, uint32_t i, stored_kerne
     memcpy(channels, array->dims + (out->out_first ? 0 : n + extra), sizeof(channels));
     out->in = (int64_t)channels[out->out_first];
     out->out = (int64_t)channels[!out->out_first];
+    out->pixel_step = out->out_first ? 1 : out->in * out->out;
+    out->in_step = out->out_first ? out->pixels : out->out;
+    out->out_step = out->out_first ? out->in * out->pixels : 1;
     return MUC_OK;
 }
 
@@ -118,8 +122,7 @@ static muc_status add_kernel(muc_keras_import *im, const char *suffix, const sto
                 int64_t to =
                     first ? (o * k->in + i) * k->pixels + p : (o * k->pixels + p) * k->in + i;
 
-                data[to] = k->data[k->out_first ? (o * k->in + i) * k->pixels + at
-                                                : (at * k->in + i) * k->out + o];
+                data[to] = k->data[at * k->pixel_step + i * k->in_step + o * k->out_step];
             }
     dims[0] = k->out;
     dims[first ? 1 : n + 1] = k->in;
@@ -229,18 +232,13 @@ muc_status muc_keras_import_separable(muc_keras_import *im)
 static muc_status add_transposed(muc_keras_import *im, const stored_kernel *k, bool first,
                                  uint32_t *id)
 {
-    const int64_t dims[] = { k->in, k->size[0], k->size[1], k->out };
-    float *data;
+    stored_kernel exchanged = *k;
 
-    if (first)
-        return add_kernel(im, "kernel", k, true, id);
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, im->arena, (size_t)(k->pixels * k->in * k->out), &data));
-    for (int64_t p = 0; p < k->pixels; p++)
-        for (int64_t i = 0; i < k->in; i++)
-            memcpy(data + (i * k->pixels + p) * k->out,
-                   k->data + ((k->turned ? k->pixels - 1 - p : p) * k->in + i) * k->out,
-                   (size_t)k->out * sizeof(*data));
-    return muc_keras_constant(im, "kernel", 4, dims, data, id);
+    exchanged.in = k->out;
+    exchanged.out = k->in;
+    exchanged.in_step = k->out_step;
+    exchanged.out_step = k->in_step;
+    return add_kernel(im, "kernel", first ? k : &exchanged, first, id);
 }
 
 /* The gradient of a convolution: "same" gives size * stride pixels, "valid" all that a kernel
