@@ -53,11 +53,10 @@ static bool is_mean(const muc_tflite_operator *op)
 static bool one_axis(const muc_tflite_import *im, const muc_tflite_operator *op, int64_t *axis)
 {
     const muc_tflite_tensor *axes = &im->model->tensors[op->inputs[1]];
-    uint32_t rank = im->model->tensors[op->inputs[0]].rank;
+    uint32_t rank = im->model->tensors[op->inputs[0]].rank, count;
 
-    if (!axes->data || axes->dtype != MUC_I32 || axes->bytes != 4)
+    if (!muc_tflite_read_integers(axes, 1, axis, &count) || count != 1)
         return false;
-    *axis = (int32_t)muc_load_u32(axes->data);
     *axis += *axis < 0 ? rank : 0;
     return *axis >= 0 && *axis < rank;
 }
@@ -130,21 +129,15 @@ static bool is_spread(const muc_tflite_operator *op, uint32_t code)
            op->inputs[2] != MUC_TFLITE_NONE;
 }
 
-/* blocks and pads of two dimensions, if they are constants of 32 bits */
+/* blocks and pads of two dimensions, if they are constants */
 static bool read_blocks(const muc_tflite_model *model, const muc_tflite_operator *op,
-                        int32_t block[2], int32_t pads[4])
+                        muc_tflite_blocks *b)
 {
-    const muc_tflite_tensor *blocks = &model->tensors[op->inputs[1]];
-    const muc_tflite_tensor *edges = &model->tensors[op->inputs[2]];
+    uint32_t pads;
 
-    if (!blocks->data || blocks->dtype != MUC_I32 || blocks->bytes != 8 || !edges->data ||
-        edges->dtype != MUC_I32 || edges->bytes != 16)
-        return false;
-    for (size_t i = 0; i < 2; i++)
-        block[i] = (int32_t)muc_load_u32(blocks->data + 4 * i);
-    for (size_t i = 0; i < 4; i++)
-        pads[i] = (int32_t)muc_load_u32(edges->data + 4 * i);
-    return true;
+    return muc_tflite_read_integers(&model->tensors[op->inputs[1]], 2, b->block, &b->count) &&
+           muc_tflite_read_integers(&model->tensors[op->inputs[2]], 4, b->pads, &pads) &&
+           b->count == 2 && pads == 4;
 }
 
 /* a convolution without padding, step after step */
@@ -173,7 +166,7 @@ bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operat
                             muc_tflite_phases *phases)
 {
     const muc_tflite_model *model = im->model;
-    int32_t block[2][2], pads[2][4];
+    muc_tflite_blocks to, from;
 
     if (!is_spread(back, MUC_TFLITE_BATCH_TO_SPACE_ND_CODE))
         return false;
@@ -182,21 +175,20 @@ bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operat
         return false;
     phases->spread = producer_of(model, phases->conv->inputs[0]);
     if (!is_spread(phases->spread, MUC_TFLITE_SPACE_TO_BATCH_ND_CODE) ||
-        !read_blocks(model, phases->spread, block[0], pads[0]) ||
-        !read_blocks(model, back, block[1], pads[1]) ||
+        !read_blocks(model, phases->spread, &to) || !read_blocks(model, back, &from) ||
         model->tensors[phases->spread->inputs[0]].rank != 4 ||
         !means_same(&model->tensors[phases->spread->inputs[0]],
                     &model->tensors[phases->spread->outputs[0]]) ||
         !means_same(&model->tensors[back->inputs[0]], &model->tensors[back->outputs[0]]))
         return false;
     for (uint32_t i = 0; i < 4; i++) {
-        int64_t pad = (int64_t)pads[0][i] - pads[1][i];
+        int64_t block = to.block[i / 2], before = to.pads[i], cropped = from.pads[i];
 
-        if (block[0][i / 2] != block[1][i / 2] || block[0][i / 2] < 1 || pads[1][i] < 0 ||
-            pad < 0 || pad > 1 << 24)
+        if (block != from.block[i / 2] || block < 1 || block > INT32_MAX || cropped < 0 ||
+            cropped > before || before - cropped > 1 << 24)
             return false;
-        phases->dilations[i / 2] = block[0][i / 2];
-        phases->pads[i / 2 + 2 * (i % 2)] = pad;
+        phases->dilations[i / 2] = block;
+        phases->pads[i / 2 + 2 * (i % 2)] = before - cropped;
     }
     return true;
 }

@@ -163,24 +163,32 @@ muc_status muc_tflite_state(muc_tflite_import *im, uint32_t i, uint32_t *id)
     return MUC_OK;
 }
 
+bool muc_tflite_read_integers(const muc_tflite_tensor *source, uint32_t most, int64_t *items,
+                              uint32_t *count)
+{
+    uint32_t width = muc_dtype_get(source->dtype)->block_bytes;
+
+    *count = 0;
+    if (!source->data || (source->dtype != MUC_I32 && source->dtype != MUC_I64))
+        return false;
+    *count = source->bytes / width > most ? most + 1 : (uint32_t)(source->bytes / width);
+    for (uint32_t k = 0; *count <= most && k < *count; k++)
+        items[k] = muc_dtype_integer(source->dtype, source->data + (size_t)k * width);
+    return *count <= most;
+}
+
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count)
 {
     const muc_tflite_tensor *source = muc_tflite_in(im, i);
-    uint32_t width;
 
-    if (!source || !source->data || (source->dtype != MUC_I32 && source->dtype != MUC_I64))
-        return muc_tflite_refuse(im, MUC_UNSUPPORTED,
-                                 "input %" PRIu32 " is not a constant of 32 or 64 bits", i);
-    width = source->dtype == MUC_I32 ? 4 : 8;
-    if (source->bytes / width > most)
-        return muc_tflite_refuse(im, MUC_MALFORMED,
-                                 "input %" PRIu32 " has more than %" PRIu32 " elements", i, most);
-    *count = (uint32_t)(source->bytes / width);
-    for (uint32_t k = 0; k < *count; k++)
-        items[k] = width == 4 ? (int32_t)muc_load_u32(source->data + 4 * (size_t)k)
-                              : (int64_t)muc_load_u64(source->data + 8 * (size_t)k);
-    return MUC_OK;
+    if (source && muc_tflite_read_integers(source, most, items, count))
+        return MUC_OK;
+    return source && *count > most
+               ? muc_tflite_refuse(im, MUC_MALFORMED,
+                                   "input %" PRIu32 " has more than %" PRIu32 " elements", i, most)
+               : muc_tflite_refuse(im, MUC_UNSUPPORTED,
+                                   "input %" PRIu32 " is not a constant of 32 or 64 bits", i);
 }
 
 muc_status muc_tflite_same_scale(const muc_tflite_import *im, const muc_tflite_tensor *a,
@@ -216,18 +224,12 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
                           .attributes = a ? a->items : NULL,
                           .output_count = 1,
                           .quantization = &quantization };
-    const char *name;
 
-    while (node.input_count && inputs[node.input_count - 1] == MUC_NO_ID)
-        node.input_count--;
     if (op == MUC_OP_QUANTIZE)
         quantization = &output;
     else if (op == MUC_OP_AVERAGE_POOL)
         quantization = im->graph->tensors[inputs[0]].quantization;
-    MUC_TRY(
-        muc_arena_format(im->ctx, im->arena, &name, "%s/%s", muc_tflite_out(im, 0)->name, suffix));
-    MUC_TRY(free_name(im, name, &node.name));
-    return muc_graph_add(im->ctx, im->graph, &node, id);
+    return muc_tflite_add(im, &node, suffix, id);
 }
 
 muc_status muc_tflite_add(muc_tflite_import *im, muc_new_node *node, const char *suffix,
@@ -281,8 +283,6 @@ muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inp
                           .output_names = names,
                           .quantization = quantization };
 
-    while (node.input_count && inputs[node.input_count - 1] == MUC_NO_ID)
-        node.input_count--;
     for (uint32_t i = 0; i < im->op->output_count; i++) {
         const muc_tflite_tensor *out = muc_tflite_out(im, i);
 

@@ -95,7 +95,11 @@ bool muc_tflite_find_phases(const muc_tflite_import *im, const muc_tflite_operat
 muc_status muc_tflite_import_dilated(muc_tflite_import *im, const muc_tflite_phases *phases);
 /* Kernel, strides and pads of a pool. */
 muc_status muc_tflite_set_pool(muc_tflite_import *im, muc_attributes *a);
-/* Integers of a constant input, at most `most` of them. */
+/* Integers of a constant of 32 or 64 bits, at most `most` of them. False if it is none, or, with
+ * *count above `most`, has more. */
+bool muc_tflite_read_integers(const muc_tflite_tensor *source, uint32_t most, int64_t *items,
+                              uint32_t *count);
+/* The same of input i, which must have them. */
 muc_status muc_tflite_integers(const muc_tflite_import *im, uint32_t i, uint32_t most,
                                int64_t *items, uint32_t *count);
 

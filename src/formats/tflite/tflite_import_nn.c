@@ -34,19 +34,13 @@ static int64_t stored(const muc_tflite_tensor *tensor, float value)
            tensor->quantization.zero_points[0];
 }
 
-static void type_bounds(muc_dtype dtype, int64_t *least, int64_t *most)
-{
-    *least = dtype == MUC_U8 ? 0 : dtype == MUC_I8 ? INT8_MIN : INT16_MIN;
-    *most = dtype == MUC_U8 ? UINT8_MAX : dtype == MUC_I8 ? INT8_MAX : INT16_MAX;
-}
-
 static muc_status set_clamp(const muc_tflite_import *im, muc_attributes *a, int64_t activation)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
     int64_t least, most, bound;
     float low, high;
 
-    type_bounds(out->dtype, &least, &most);
+    muc_dtype_range(out->dtype, &least, &most);
     if (!bounds_of(activation, &low, &high))
         return no_activation(im, activation, "integers");
     bound = stored(out, low);
@@ -73,7 +67,7 @@ static muc_status add_scalar(muc_tflite_import *im, const muc_tflite_tensor *lik
     if (muc_tflite_is_quantized(like)) {
         int64_t least, most, integer = stored(like, value);
 
-        type_bounds(like->dtype, &least, &most);
+        muc_dtype_range(like->dtype, &least, &most);
         integer = integer < least ? least : integer > most ? most : integer;
         muc_store_u32(data, (uint32_t)integer);
         tensor.quantization = &quantization;
