@@ -31,7 +31,7 @@ muc_status onnx_import_dropout(onnx_call *call)
 static bool is_quantlib(const onnx_call *call)
 {
     for (size_t i = 0; i < call->frame->opset_count; i++)
-        if (strcmp(call->frame->opsets[i].domain, "PACTOps") == 0)
+        if (strcmp(call->frame->opsets[i]->domain, "PACTOps") == 0)
             return true;
     return false;
 }

@@ -7,26 +7,14 @@
 #include "formats/onnx/onnx_quantlib.h"
 #include "formats/onnx/onnx_operators.h"
 
-static const char *text(const char *s)
-{
-    return s ? s : "";
-}
-
-/* "ai.onnx" is the long name of the default domain */
-static const char *domain_of(const char *domain)
-{
-    return strcmp(text(domain), "ai.onnx") == 0 ? "" : text(domain);
-}
-
 /* The newest of the versions that a frame imports of a domain; 0: none. */
 static int64_t version_of(const onnx_frame *frame, const char *domain)
 {
     int64_t version = 0;
 
     for (size_t i = 0; i < frame->opset_count; i++)
-        if (strcmp(domain_of(frame->opsets[i].domain), domain) == 0 &&
-            frame->opsets[i].version > version)
-            version = frame->opsets[i].version;
+        if (strcmp(frame->opsets[i]->domain, domain) == 0 && frame->opsets[i]->version > version)
+            version = frame->opsets[i]->version;
     return version;
 }
 
@@ -35,8 +23,8 @@ static const Onnx__FunctionProto *find_function(const onnx_import *im, const Onn
     for (size_t i = 0; i < im->model->n_functions; i++) {
         const Onnx__FunctionProto *function = im->model->functions[i];
 
-        if (strcmp(text(function->name), text(node->op_type)) == 0 &&
-            strcmp(domain_of(function->domain), domain_of(node->domain)) == 0)
+        if (strcmp(function->name, node->op_type) == 0 &&
+            strcmp(function->domain, node->domain) == 0)
             return function;
     }
     return NULL;
@@ -54,7 +42,7 @@ static muc_status list_node(onnx_import *im, const onnx_frame *frame, const Onnx
                             listed_functions *functions)
 {
     const Onnx__FunctionProto *function = find_function(im, node);
-    const char *domain = domain_of(node->domain), *type = text(node->op_type), *name;
+    const char *domain = node->domain, *type = node->op_type, *name;
     bool supported = function || onnx_has_row(domain, type);
     size_t i;
 
@@ -66,9 +54,9 @@ static muc_status list_node(onnx_import *im, const onnx_frame *frame, const Onnx
     }
     /* a domain that the model does not import is told of by the reader */
     supported = supported || (frame && version_of(frame, domain) == 0);
-    name = text(node->name);
+    name = node->name;
     if (name[0] == '\0' && node->n_output)
-        name = text(node->output[0]);
+        name = node->output[0];
     if (domain[0])
         MUC_TRY(muc_arena_format(im->ctx, &im->network->arena, &type, "%s.%s", domain, type));
     return muc_listing_add(im->ctx, &im->network->arena, &im->network->listing, type, name,
@@ -122,20 +110,6 @@ muc_status onnx_list_nodes(onnx_import *im, const onnx_frame *frame, const Onnx_
 }
 
 /* ---- functions ---- */
-
-static muc_status function_opsets(onnx_call *call, const Onnx__FunctionProto *function,
-                                  onnx_frame *frame)
-{
-    onnx_opset *opsets;
-
-    frame->opset_count = function->n_opset_import;
-    MUC_TRY(MUC_ARENA_NEW(call->im->ctx, &call->im->arena, frame->opset_count + 1, &opsets));
-    for (size_t i = 0; i < frame->opset_count; i++)
-        opsets[i] = (onnx_opset){ text(function->opset_import[i]->domain),
-                                  function->opset_import[i]->version };
-    frame->opsets = opsets;
-    return MUC_OK;
-}
 
 /* Names of the function's inputs are the caller's values. */
 static muc_status pass_inputs(onnx_call *call, const Onnx__FunctionProto *function,
@@ -192,10 +166,12 @@ static muc_status check_inner(const onnx_call *call, size_t results)
 
 static muc_status import_function(onnx_call *call, const Onnx__FunctionProto *function)
 {
-    onnx_frame frame = { .caller = call, .depth = call->frame->depth + 1 };
+    onnx_frame frame = { .opsets = function->opset_import,
+                         .opset_count = function->n_opset_import,
+                         .caller = call,
+                         .depth = call->frame->depth + 1 };
 
     MUC_TRY(check_inner(call, function->n_output));
-    MUC_TRY(function_opsets(call, function, &frame));
     MUC_TRY(pass_inputs(call, function, &frame));
     MUC_TRY(onnx_import_nodes(call->im, &frame, function->node, function->n_node));
     for (uint32_t i = 0; i < call->proto->n_output; i++)
@@ -215,12 +191,12 @@ static muc_status import_branch(onnx_call *call, const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_initializer; i++) {
         onnx_value *value;
 
-        MUC_TRY(onnx_scope_add(call->im, &frame.scope, text(graph->initializer[i]->name), &value));
+        MUC_TRY(onnx_scope_add(call->im, &frame.scope, graph->initializer[i]->name, &value));
         value->initializer = graph->initializer[i];
     }
     MUC_TRY(onnx_import_nodes(call->im, &frame, graph->node, graph->n_node));
     for (uint32_t i = 0; i < call->proto->n_output; i++)
-        MUC_TRY(pass_output(call, &frame, text(graph->output[i]->name), i));
+        MUC_TRY(pass_output(call, &frame, graph->output[i]->name, i));
     return MUC_OK;
 }
 
@@ -246,7 +222,7 @@ static muc_status check_attributes(const onnx_call *call)
         if (!(call->used >> i & 1))
             return onnx_fail(call, MUC_UNSUPPORTED,
                              "attribute '%s' is unknown in version %" PRId64 " of the operator set",
-                             text(call->proto->attribute[i]->name), call->version);
+                             call->proto->attribute[i]->name, call->version);
     return MUC_OK;
 }
 
@@ -329,10 +305,10 @@ static muc_status import_node(onnx_import *im, onnx_frame *frame, const Onnx__No
     onnx_call call = { .im = im, .frame = frame, .proto = node };
     const Onnx__FunctionProto *function = find_function(im, node);
 
-    call.name = text(node->name);
+    call.name = node->name;
     if (call.name[0] == '\0' && node->n_output)
         call.name = node->output[0];
-    call.version = version_of(frame, domain_of(node->domain));
+    call.version = version_of(frame, node->domain);
     if (im->nodes_left-- == 0)
         return onnx_fail(&call, MUC_UNSUPPORTED,
                          "the model's functions become more nodes than its size allows");

@@ -61,7 +61,7 @@ static int64_t declared_rank(const onnx_call *call, const char *name)
         const Onnx__ValueInfoProto *info =
             i < graph->n_output ? graph->output[i] : graph->value_info[i - graph->n_output];
 
-        if (info->name && strcmp(info->name, name) == 0 && info->type &&
+        if (strcmp(info->name, name) == 0 && info->type &&
             info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
             info->type->tensor_type->shape)
             return (int64_t)info->type->tensor_type->shape->n_dim;

@@ -10,7 +10,7 @@
 muc_subject onnx_subject(const onnx_call *call)
 {
     return muc_subject_of(call->im->ctx, call->im->source->path, MUC_NO_OFFSET, "node '%s' (%s)",
-                          call->name, call->proto->op_type ? call->proto->op_type : "");
+                          call->name, call->proto->op_type);
 }
 
 /* ---- operands ---- */
@@ -202,8 +202,7 @@ static muc_status resolve(const onnx_call *call, const Onnx__AttributeProto **at
             return onnx_fail(call, MUC_MALFORMED, "attribute '%s' refers to no function's", name);
         *attribute = NULL;
         for (size_t i = 0; i < caller->proto->n_attribute; i++)
-            if (caller->proto->attribute[i]->name &&
-                strcmp(caller->proto->attribute[i]->name, name) == 0)
+            if (strcmp(caller->proto->attribute[i]->name, name) == 0)
                 *attribute = caller->proto->attribute[i];
         caller = caller->frame->caller;
     }
@@ -216,7 +215,7 @@ muc_status onnx_attribute(onnx_call *call, const char *name, const Onnx__Attribu
     for (size_t i = 0; i < call->proto->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = call->proto->attribute[i];
 
-        if (!attribute->name || strcmp(attribute->name, name) != 0)
+        if (strcmp(attribute->name, name) != 0)
             continue;
         if (*out)
             return onnx_fail(call, MUC_MALFORMED, "attribute '%s' is there twice", name);
@@ -358,16 +357,6 @@ static muc_status step_name(onnx_call *call, const char **out)
     return muc_free_name(call->im->ctx, call->im->graph, &call->im->arena, name, '~', out);
 }
 
-/* Inputs that are left out at the end are not there at all. */
-static muc_status add_node(onnx_call *call, const muc_new_node *wanted, uint32_t *outputs)
-{
-    muc_new_node node = *wanted;
-
-    while (node.input_count && node.inputs[node.input_count - 1] == MUC_NO_ID)
-        node.input_count--;
-    return muc_graph_add(call->im->ctx, call->im->graph, &node, outputs);
-}
-
 muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_t input_count,
                      const muc_attributes *attributes, uint32_t *out)
 {
@@ -379,7 +368,7 @@ muc_status onnx_step(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_
                           .output_count = 1 };
 
     MUC_TRY(step_name(call, &node.name));
-    return add_node(call, &node, out);
+    return muc_graph_add(call->im->ctx, call->im->graph, &node, out);
 }
 
 muc_status onnx_step2(onnx_call *call, muc_op op, uint32_t a, uint32_t b, uint32_t *out)
@@ -435,7 +424,7 @@ muc_status onnx_emit(onnx_call *call, muc_op op, const uint32_t *inputs, uint32_
             MUC_TRY(step_name(call, &names[i]));
     }
     node.name = names[0];
-    MUC_TRY(add_node(call, &node, tensors));
+    MUC_TRY(muc_graph_add(call->im->ctx, call->im->graph, &node, tensors));
     for (uint32_t i = 0; i < outputs; i++)
         MUC_TRY(onnx_bind(call, i, tensors[i]));
     return MUC_OK;

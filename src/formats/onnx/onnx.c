@@ -47,7 +47,7 @@ static muc_status match_known(onnx_import *im, const onnx_frame *frame,
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, graph->n_input + 1, &im->input_names));
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, graph->n_input + 1, &im->known));
     for (size_t i = 0; i < graph->n_input; i++) {
-        const char *name = graph->input[i]->name ? graph->input[i]->name : "";
+        const char *name = graph->input[i]->name;
 
         if (!is_weight(frame, name))
             im->input_names[im->input_count++] = name;
@@ -90,7 +90,7 @@ static muc_status read_input(onnx_import *im, onnx_frame *frame, const Onnx__Val
     muc_tensor tensor = { .kind = MUC_TENSOR_INPUT };
     onnx_value *value;
 
-    if (!info->name || info->name[0] == '\0')
+    if (info->name[0] == '\0')
         return FAIL(im, MUC_MALFORMED, "an input of the graph has no name");
     if (is_weight(frame, info->name))
         return MUC_OK;
@@ -110,13 +110,12 @@ static muc_status read_initializers(onnx_import *im, onnx_frame *frame,
                                     const Onnx__GraphProto *graph)
 {
     if (graph->n_sparse_initializer)
-        return FAIL(im, MUC_UNSUPPORTED, "the graph '%s' has sparse initializers",
-                    graph->name ? graph->name : "");
+        return FAIL(im, MUC_UNSUPPORTED, "the graph '%s' has sparse initializers", graph->name);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *tensor = graph->initializer[i];
         onnx_value *value;
 
-        if (!tensor->name || tensor->name[0] == '\0')
+        if (tensor->name[0] == '\0')
             return FAIL(im, MUC_MALFORMED, "initializer %zu has no name", i);
         MUC_TRY(onnx_scope_add(im, &frame->scope, tensor->name, &value));
         value->initializer = tensor;
@@ -129,7 +128,7 @@ static muc_status read_initializers(onnx_import *im, onnx_frame *frame,
 /* A result has its own name, whatever the tensor behind it is called, and is there once. */
 static muc_status add_output(onnx_import *im, onnx_frame *frame, const Onnx__ValueInfoProto *info)
 {
-    const char *name = info->name ? info->name : "";
+    const char *name = info->name;
     onnx_value *value = onnx_scope_find(&frame->scope, name);
     muc_new_node node = { .op = MUC_OP_IDENTITY, .name = name, .input_count = 1 };
     uint32_t tensor;
@@ -145,26 +144,6 @@ static muc_status add_output(onnx_import *im, onnx_frame *frame, const Onnx__Val
 }
 
 /* ---- the model ---- */
-
-static muc_status read_opsets(onnx_import *im, onnx_frame *frame)
-{
-    const Onnx__ModelProto *model = im->model;
-    onnx_opset *opsets;
-
-    MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, model->n_opset_import + 1, &opsets));
-    for (size_t i = 0; i < model->n_opset_import; i++) {
-        const Onnx__OperatorSetIdProto *opset = model->opset_import[i];
-
-        opsets[i].domain = opset->domain ? opset->domain : "";
-        opsets[i].version = opset->version;
-    }
-    frame->opsets = opsets;
-    frame->opset_count = model->n_opset_import;
-    /* the first versions of the format knew one operator set only */
-    if (model->n_opset_import == 0)
-        opsets[frame->opset_count++] = (onnx_opset){ "", 1 };
-    return MUC_OK;
-}
 
 /* a range for a dimension that is not there is a mistake */
 static muc_status check_dims_used(const onnx_import *im)
@@ -210,7 +189,7 @@ static muc_status declare_dims(onnx_import *im, const onnx_frame *frame,
     for (size_t i = 0; i < graph->n_input; i++) {
         const Onnx__ValueInfoProto *info = graph->input[i];
 
-        if (info->name && info->type && !is_weight(frame, info->name) &&
+        if (info->type && !is_weight(frame, info->name) &&
             info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
             MUC_TRY(onnx_declare_dims(im, info->name, info->type->tensor_type->shape));
     }
@@ -241,15 +220,15 @@ static muc_status list_port(onnx_import *im, const Onnx__ValueInfoProto *info, b
             muc_text_add(&text, "?");
     }
     muc_text_add(&text, "%s", type && type->shape ? "]" : "");
-    return muc_listing_add_port(im->ctx, &im->network->arena, &im->network->listing,
-                                info->name ? info->name : "", &text, is_output);
+    return muc_listing_add_port(im->ctx, &im->network->arena, &im->network->listing, info->name,
+                                &text, is_output);
 }
 
 static muc_status list_ports(onnx_import *im, const onnx_frame *frame,
                              const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_input; i++)
-        if (!graph->input[i]->name || !is_weight(frame, graph->input[i]->name))
+        if (!is_weight(frame, graph->input[i]->name))
             MUC_TRY(list_port(im, graph->input[i], false));
     for (size_t i = 0; i < graph->n_output; i++)
         MUC_TRY(list_port(im, graph->output[i], true));
@@ -258,11 +237,19 @@ static muc_status list_ports(onnx_import *im, const onnx_frame *frame,
 
 static muc_status import_graph(onnx_import *im, const Onnx__GraphProto *graph)
 {
-    onnx_frame frame = { 0 };
+    /* the first versions of the format knew one operator set only */
+    Onnx__OperatorSetIdProto first = ONNX__OPERATOR_SET_ID_PROTO__INIT, *only = &first;
+    onnx_frame frame = { .opsets = im->model->opset_import,
+                         .opset_count = im->model->n_opset_import };
     muc_status status;
 
+    first.domain = (char[]){ "" };
+    first.version = 1;
+    if (frame.opset_count == 0) {
+        frame.opsets = &only;
+        frame.opset_count = 1;
+    }
     MUC_TRY(MUC_ARENA_NEW(im->ctx, &im->arena, im->options->dim_count + 1, &im->dims_used));
-    MUC_TRY(read_opsets(im, &frame));
     MUC_TRY(read_initializers(im, &frame, graph));
     MUC_TRY(onnx_list_nodes(im, &frame, graph));
     if (im->network->listing.lacks)

@@ -46,16 +46,11 @@ struct onnx_scope {
     size_t capacity, count;
 };
 
-typedef struct onnx_opset {
-    const char *domain;
-    int64_t version;
-} onnx_opset;
-
 /* The nodes of a graph, a branch or a function, and what their names and attributes mean. */
 typedef struct onnx_call onnx_call;
 typedef struct onnx_frame {
     onnx_scope scope;
-    const onnx_opset *opsets;
+    Onnx__OperatorSetIdProto *const *opsets;
     size_t opset_count;
     const onnx_call *caller; /* of a function: where attributes that it refers to are; NULL */
     unsigned depth;
@@ -82,7 +77,8 @@ typedef struct onnx_import {
     onnx_integer_values *integers; /* values of the graph that are not real numbers; NULL: none */
 } onnx_import;
 
-/* Names that a file leaves out, of nodes, attributes, values and tensors, become "". */
+/* Names that a file leaves out, of nodes, attributes, values, tensors and domains, become "", and
+ * so does "ai.onnx", the long name of the default domain. */
 void onnx_fill_names(Onnx__ModelProto *model);
 
 /* NULL if no value of the name is in scope. */

@@ -30,11 +30,6 @@ muc_onnx_operator muc_onnx_operator_get(size_t i)
                                 rows[i].op };
 }
 
-static const char *text(const char *s)
-{
-    return s ? s : "";
-}
-
 static bool is_row_of(const onnx_row *row, const char *domain, const char *name)
 {
     return strcmp(row->name, name) == 0 &&
@@ -51,11 +46,9 @@ bool onnx_has_row(const char *domain, const char *name)
 
 muc_status onnx_find_row(onnx_call *call)
 {
-    const char *domain = text(call->proto->domain), *name = text(call->proto->op_type);
+    const char *domain = call->proto->domain, *name = call->proto->op_type;
     const onnx_row *other = NULL;
 
-    if (strcmp(domain, "ai.onnx") == 0)
-        domain = "";
     for (size_t i = 0; i < MUC_COUNT(rows); i++) {
         if (!is_row_of(&rows[i], domain, name))
             continue;

@@ -58,12 +58,19 @@ muc_status onnx_scope_add(onnx_import *im, onnx_scope *scope, const char *name, 
 
 /* ---- names that are not there ---- */
 
+static char empty[] = "";
+
 static void fill(char **name)
 {
-    static char empty[] = "";
-
     if (!*name)
         *name = empty;
+}
+
+/* "ai.onnx" is the long name of the default domain */
+static void fill_domain(char **domain)
+{
+    if (!*domain || strcmp(*domain, "ai.onnx") == 0)
+        *domain = empty;
 }
 
 static void fill_graph(Onnx__GraphProto *graph);
@@ -75,7 +82,7 @@ static void fill_nodes(Onnx__NodeProto **nodes, size_t count)
 
         fill(&node->name);
         fill(&node->op_type);
-        fill(&node->domain);
+        fill_domain(&node->domain);
         for (size_t j = 0; j < node->n_attribute; j++) {
             fill(&node->attribute[j]->name);
             if (node->attribute[j]->g)
@@ -101,12 +108,20 @@ static void fill_graph(Onnx__GraphProto *graph)
         fill(&graph->value_info[i]->name);
 }
 
+static void fill_opsets(Onnx__OperatorSetIdProto **opsets, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        fill_domain(&opsets[i]->domain);
+}
+
 void onnx_fill_names(Onnx__ModelProto *model)
 {
+    fill_opsets(model->opset_import, model->n_opset_import);
     fill_graph(model->graph);
     for (size_t i = 0; i < model->n_functions; i++) {
         fill(&model->functions[i]->name);
-        fill(&model->functions[i]->domain);
+        fill_domain(&model->functions[i]->domain);
+        fill_opsets(model->functions[i]->opset_import, model->functions[i]->n_opset_import);
         fill_nodes(model->functions[i]->node, model->functions[i]->n_node);
     }
 }
@@ -159,8 +174,7 @@ static muc_status require_captures(sorter *s, const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_node; i++)
         MUC_TRY(require_inputs(s, graph->node[i]));
     for (size_t i = 0; i < graph->n_output; i++)
-        if (graph->output[i]->name)
-            MUC_TRY(require(s, graph->output[i]->name));
+        MUC_TRY(require(s, graph->output[i]->name));
     return MUC_OK;
 }
 
