@@ -12,23 +12,9 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "base/visible_name.h"
-#include "check.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(3);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#define CONTEXT_THREADS 3
+#include "context_fixture.h"
 
 static void first_message_wins(void **state)
 {
@@ -407,7 +393,7 @@ static void crc_is_that_of_zlib(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(first_message_wins),
         T(messages_and_hints_show_what_a_terminal_would_obey),

@@ -4,26 +4,12 @@
 
 #include "base/bytes.h"
 #include "chance.h"
-#include "check.h"
 #include "mur_block.h"
 #include "mur_embed.h"
 #include "quant/bd_sequence.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(3);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#define CONTEXT_THREADS 3
+#include "context_fixture.h"
 
 static float *some_matrix(uint32_t n, uint32_t k)
 {
@@ -358,5 +344,5 @@ int main(void)
         cmocka_unit_test(damage_is_refused),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, new_context, free_context);
 }

@@ -1,26 +1,17 @@
 /* The quantized-model file: what is written is read, every damaged byte is noticed. */
 #include "base/file.h"
 #include "chance.h"
-#include "check.h"
 #include "quant/bd_sequence.h"
 #include "quant/bdt.h"
 
+#define CONTEXT_THREADS 2
+#include "context_fixture.h"
+
 static const char path[] = "test_bdt.tmp";
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(2);
-    return ctx ? 0 : -1;
-}
-
 static int teardown(void **state)
 {
-    (void)state;
     unlink(path);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 enum { N = 9, K = 70 };
@@ -288,5 +279,5 @@ int main(void)
         cmocka_unit_test(failed_allocations_are_reported),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, new_context, teardown);
 }

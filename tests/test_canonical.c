@@ -2,30 +2,16 @@
 #include <math.h>
 
 #include "chance.h"
-#include "check.h"
 #include "formats/network.h"
 #include "passes/simplify/canonical.h"
 #include "passes/integer/fold_qdq.h"
 #include "passes/integer/shift_unsigned.h"
 #include "ref/ref.h"
 
+#define CONTEXT_THREADS 0
+#include "context_fixture.h"
+
 typedef muc_status pass(muc_context *ctx, muc_graph *graph);
-
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(0);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
 
 /* ---- running ---- */
 
@@ -564,7 +550,7 @@ static void real_networks_compute_the_same_within_rounding(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(what_does_nothing_goes),
         T(a_transpose_that_moves_nothing_is_a_view),

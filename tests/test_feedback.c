@@ -1,26 +1,12 @@
 /* test_feedback.c - rounding with error feedback, against sums over the inputs themselves and a
  * textbook GPTQ by matrix inversion. */
 #include "chance.h"
-#include "check.h"
 #include "passes/weights/feedback.h"
 
+#define CONTEXT_THREADS 3
+#include "context_fixture.h"
+
 enum { ROWS = 400 };
-
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(3);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
 
 static float *gaussian(size_t count)
 {
@@ -391,5 +377,5 @@ int main(void)
         cmocka_unit_test(inputs_that_are_not_finite_are_refused),
     };
 
-    return cmocka_run_group_tests_name("feedback", tests, setup, teardown);
+    return cmocka_run_group_tests_name("feedback", tests, new_context, free_context);
 }

@@ -1,24 +1,9 @@
 /* Constant folding: graphs as text, before and after. */
 #include "base/text.h"
-#include "check.h"
 #include "passes/simplify/fold.h"
 #include "ref/ref.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#include "context_fixture.h"
 
 static void check_folded(const char *before, const char *after)
 {
@@ -106,7 +91,7 @@ static void what_would_grow_out_of_proportion_stays(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(what_constants_alone_decide_becomes_a_constant),
         T(an_output_may_be_a_constant_and_integers_and_halves_stay_what_they_are),

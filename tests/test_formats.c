@@ -3,21 +3,7 @@
 #include "formats/network.h"
 #include "tiny_model.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#include "context_fixture.h"
 
 static void check_same_floats(const muc_checkpoint *a, const muc_checkpoint *b)
 {
@@ -157,7 +143,7 @@ static void a_graph_as_text_is_a_network(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(the_forms_of_stories260k_agree),
         T(rescue_is_read_in_half_floats),

@@ -5,21 +5,7 @@
 #include "formats/gguf/gguf.h"
 #include "tiny_model.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#include "context_fixture.h"
 
 static void put_string(muc_text *out, const char *text)
 {
@@ -448,27 +434,15 @@ static void every_failed_allocation_is_told(void **state)
 {
     size_t header;
     muc_text file = tiny_file(3, false, 32, &header);
-    muc_status status = MUC_NOMEM;
 
     (void)state;
-    for (long k = 0; status != MUC_OK; k++) {
-        muc_checkpoint checkpoint;
-
-        muc_alloc_fail_after(k);
-        status = muc_checkpoint_open_bytes(ctx, bytes_of(&file, "tiny"), &checkpoint);
-        muc_alloc_fail_after(-1);
-        CHECK(status == MUC_OK || status == MUC_NOMEM);
-        CHECK(k < 1000);
-        muc_error_clear(ctx);
-        if (status == MUC_OK)
-            muc_checkpoint_close(&checkpoint);
-    }
+    check_failed_allocations(ctx, "tiny", &file);
     muc_text_free(&file);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(tiny_files_open),
         T(damage_is_told_or_harmless),

@@ -751,22 +751,10 @@ static void the_trained_weights_are_cut_and_flipped_without_harm(void **state)
 static void every_failed_allocation_is_told(void **state)
 {
     muc_text index = put_shards();
-    muc_status status = MUC_NOMEM;
 
     (void)state;
     put_file(index_name, index.data, index.size);
-    for (long k = 0; status != MUC_OK; k++) {
-        muc_checkpoint checkpoint;
-
-        muc_alloc_fail_after(k);
-        status = muc_checkpoint_open(ctx, folder, &checkpoint);
-        muc_alloc_fail_after(-1);
-        CHECK(status == MUC_OK || status == MUC_NOMEM);
-        CHECK(k < 1000);
-        muc_error_clear(ctx);
-        if (status == MUC_OK)
-            muc_checkpoint_close(&checkpoint);
-    }
+    check_failed_allocations(ctx, folder, NULL);
     muc_text_free(&index);
 }
 

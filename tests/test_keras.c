@@ -1,35 +1,27 @@
 /* Keras networks run by ref: every layer's output as it was recorded. */
 #include <math.h>
 
-#include "check.h"
 #include "formats/network.h"
 #include "formats/npy/npz.h"
 #include "ref/ref.h"
 
-static muc_context *ctx;
+#define CONTEXT_THREADS 0
+#include "context_fixture.h"
+
 static muc_arena arena;
 static muc_network network;
 static muc_file file;
 static muc_ref *ref;
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(0);
-    return ctx ? 0 : -1;
-}
-
 static int teardown(void **state)
 {
-    (void)state;
     muc_ref_close(ref);
     ref = NULL;
     muc_network_close(&network);
     muc_file_close(&file);
     memset(&file, 0, sizeof(file));
     muc_arena_free(&arena);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 /* recorded [1, channels, rows, columns], found [1, rows, columns, channels]; other ranks alike */
@@ -132,7 +124,7 @@ static void convolutions_without_padding_give_what_was_recorded_layer_by_layer(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, teardown)
         TEST(a_residual_network_gives_what_was_recorded_layer_by_layer),
         TEST(an_autoencoder_gives_what_was_recorded_layer_by_layer),
         TEST(a_network_with_strides_gives_what_was_recorded_layer_by_layer),

@@ -1,23 +1,9 @@
 /* llama2.c checkpoints of all three versions, written here from the tiny model. */
 #include "tiny_model.h"
 
+#include "context_fixture.h"
+
 enum { MAGIC = 0x616b3432, GROUP = 4 };
-
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
 
 static void put_sizes(muc_text *out, bool negative)
 {
@@ -182,27 +168,15 @@ static void a_weight_that_is_no_number_is_named(void **state)
 static void every_failed_allocation_is_told(void **state)
 {
     muc_text file = version_1_or_2(2, false);
-    muc_status status = MUC_NOMEM;
 
     (void)state;
-    for (long k = 0; status != MUC_OK; k++) {
-        muc_checkpoint checkpoint;
-
-        muc_alloc_fail_after(k);
-        status = muc_checkpoint_open_bytes(ctx, bytes_of(&file, "tiny"), &checkpoint);
-        muc_alloc_fail_after(-1);
-        CHECK(status == MUC_OK || status == MUC_NOMEM);
-        CHECK(k < 1000);
-        muc_error_clear(ctx);
-        if (status == MUC_OK)
-            muc_checkpoint_close(&checkpoint);
-    }
+    check_failed_allocations(ctx, "tiny", &file);
     muc_text_free(&file);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(every_version_gives_the_same_floats), T(damage_is_told_or_harmless),
         T(messages_say_what_is_wrong),          T(a_weight_that_is_no_number_is_named),

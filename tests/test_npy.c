@@ -1,24 +1,9 @@
 /* NumPy's files: read against NumPy's own, written byte for byte as NumPy writes. */
 #include "base/file.h"
 #include "base/text.h"
-#include "check.h"
 #include "formats/npy/npy.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#include "context_fixture.h"
 
 /* numpy.save of [[0.5, -2, 3]] as float32, by NumPy 1.24 */
 static const uint8_t saved[] =
@@ -192,7 +177,7 @@ static void what_numpy_wrote_is_written_again(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(a_saved_array_is_read),
         T(headers_of_any_order_and_rank_are_read),

@@ -1,25 +1,16 @@
 /* NumPy's archives: NumPy's own are read, ours are read by Python's zipfile and by ourselves. */
 #include "base/file.h"
-#include "check.h"
 #include "formats/npy/npz.h"
 #include "formats/state_dict.h"
 
-static muc_context *ctx;
-static muc_arena arena;
+#include "context_fixture.h"
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
+static muc_arena arena;
 
 static int teardown(void **state)
 {
-    (void)state;
     muc_arena_free(&arena);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 static muc_bytes load(const char *path)
@@ -207,7 +198,7 @@ static void damage_is_told_or_harmless(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
     const struct CMUnitTest tests[] = {
         T(archives_of_numpy_are_read),       T(what_is_written_is_read_by_us_and_by_python),
         T(bad_archives_are_refused_by_name), T(stored_members_are_borrowed),

@@ -1,26 +1,18 @@
 /* ONNX models as graphs: small ones, encoded by hand (fuzz/onnx_seeds.py), against their text. */
 #include "base/text.h"
 #include "base/file.h"
-#include "check.h"
 #include "run/network_run.h"
 #include "formats/onnx/onnx_tensor.h"
 
-static muc_context *ctx;
-static muc_network network;
+#define CONTEXT_THREADS 0
+#include "context_fixture.h"
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(0);
-    return ctx ? 0 : -1;
-}
+static muc_network network;
 
 static int teardown(void **state)
 {
-    (void)state;
     muc_network_close(&network);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 #define SEEDS "fuzz/corpus/onnx/"
@@ -365,7 +357,7 @@ static void published_networks_give_their_published_outputs(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
     const struct CMUnitTest tests[] = {
         T(padding_is_written_out_and_nodes_put_in_order),
         T(computed_shapes_are_expressions_of_dimensions),

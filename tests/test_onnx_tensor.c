@@ -1,26 +1,17 @@
 /* Tensors of ONNX: every storage against numbers known beforehand, and what is refused. */
 #include "base/file.h"
 #include "base/half.h"
-#include "check.h"
 #include "formats/onnx/decode.h"
 #include "formats/onnx/onnx_tensor.h"
 
-static muc_context *ctx;
-static muc_arena arena;
+#include "context_fixture.h"
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
+static muc_arena arena;
 
 static int teardown(void **state)
 {
-    (void)state;
     muc_arena_free(&arena);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 #define READ(bytes, view) \
@@ -250,7 +241,7 @@ static void published_outputs_are_read(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
     const struct CMUnitTest tests[] = {
         T(every_storage_gives_the_same_elements),
         T(what_is_wrong_is_named),

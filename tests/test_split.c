@@ -4,15 +4,14 @@
 #include <pcre2.h>
 #endif
 
-#include "check.h"
 #include "base/visible_name.h"
 #include "mur_split.h"
 #include "text/pieces.h"
 #include "text/split_machine.h"
 
-enum { MAX_CUTS = 512 };
+#include "context_fixture.h"
 
-static muc_context *ctx;
+enum { MAX_CUTS = 512 };
 
 typedef struct cutter {
     muc_arena arena;
@@ -421,20 +420,6 @@ static void random_texts_split_as_pcre2_splits_them(void **state)
 }
 #endif
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -456,5 +441,5 @@ int main(void)
 #endif
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, new_context, free_context);
 }

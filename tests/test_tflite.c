@@ -2,29 +2,20 @@
 #include <math.h>
 
 #include "base/file.h"
-#include "check.h"
 #include "formats/network.h"
 #include "formats/tflite/tflite_model.h"
 #include "tflite_writer.h"
 
-static muc_context *ctx;
+#include "context_fixture.h"
+
 static muc_arena arena;
 static muc_tflite_model model;
 static flat_out file;
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
 static int teardown(void **state)
 {
-    (void)state;
     muc_arena_free(&arena);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 static muc_bytes written(void)
@@ -298,7 +289,7 @@ static void published_files_are_read(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
     const struct CMUnitTest tests[] = {
         T(what_was_written_is_read),
         T(the_larger_of_two_codes_counts),

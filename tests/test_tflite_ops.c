@@ -2,29 +2,15 @@
  * or by real arithmetic. */
 #include <math.h>
 
-#include "check.h"
 #include "formats/network.h"
 #include "ref/ref.h"
 #include "tflite_writer.h"
 
+#include "context_fixture.h"
+
 enum { MOST = 4096 };
 
-static muc_context *ctx;
 static flat_out file;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
 
 /* codes of BuiltinOperator and of BuiltinOptions that the cases below need */
 enum { NO_OPTIONS = 0 };
@@ -638,7 +624,7 @@ static void what_no_row_implements_is_named(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(a_legacy_convolution_has_zero_points_in_its_weights),
         T(a_depthwise_convolution_multiplies_channels),

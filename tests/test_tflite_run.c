@@ -1,33 +1,25 @@
 /* TFLite networks run by ref: bit for bit the outputs of TFLite's integer arithmetic. */
-#include "check.h"
 #include "formats/network.h"
 #include "formats/npy/npz.h"
 #include "ref/ref.h"
 
-static muc_context *ctx;
+#define CONTEXT_THREADS 0
+#include "context_fixture.h"
+
 static muc_arena arena;
 static muc_network network;
 static muc_file file;
 static muc_ref *ref;
 
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(0);
-    return ctx ? 0 : -1;
-}
-
 static int teardown(void **state)
 {
-    (void)state;
     muc_ref_close(ref);
     ref = NULL;
     muc_network_close(&network);
     muc_file_close(&file);
     memset(&file, 0, sizeof(file));
     muc_arena_free(&arena);
-    muc_context_free(ctx);
-    return 0;
+    return free_context(state);
 }
 
 #ifdef MUC_WITH_NPZ
@@ -172,7 +164,7 @@ static void the_real_network_agrees_with_keras(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
     const struct CMUnitTest tests[] = {
         T(keyword_spotting_is_exact),          T(visual_wake_words_is_exact),
         T(image_classification_is_exact),      T(mcunet_is_exact),

@@ -8,21 +8,7 @@
 #include "formats/gguf/gguf.h"
 #include "tokenizer_fixture.h"
 
-static muc_context *ctx;
-
-static int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
+#include "context_fixture.h"
 
 /* The tokenizer that a GGUF file holds. */
 static loaded load_gguf(const char *path)
@@ -362,7 +348,7 @@ static void wikitext_has_llama_cpp_token_counts(void **state)
     muc_file_close(&file);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, free_context)
 
 static const struct CMUnitTest tests[] = {
     TEST(llama2_model_gives_llama_cpp_ids),

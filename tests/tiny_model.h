@@ -206,4 +206,26 @@ static inline void check_damage(muc_context *ctx, const char *name, const muc_te
     free(copy);
 }
 
+/* Opens a file, or with file NULL a folder, with the first allocation failing, then the second,
+ * until none does: each failure is told. */
+static inline void check_failed_allocations(muc_context *ctx, const char *path,
+                                            const muc_text *file)
+{
+    muc_status status = MUC_NOMEM;
+
+    for (long k = 0; status != MUC_OK; k++) {
+        muc_checkpoint checkpoint;
+
+        muc_alloc_fail_after(k);
+        status = file ? muc_checkpoint_open_bytes(ctx, bytes_of(file, path), &checkpoint)
+                      : muc_checkpoint_open(ctx, path, &checkpoint);
+        muc_alloc_fail_after(-1);
+        CHECK(status == MUC_OK || status == MUC_NOMEM);
+        CHECK(k < 1000);
+        muc_error_clear(ctx);
+        if (status == MUC_OK)
+            muc_checkpoint_close(&checkpoint);
+    }
+}
+
 #endif
