@@ -304,6 +304,17 @@ muc_status muc_folder_write(muc_folder *folder, const char *name, const void *da
     return muc_file_write(folder->ctx, path, data, size);
 }
 
+muc_status muc_folder_write_text(muc_folder *folder, const char *name, muc_status status,
+                                 muc_text *text)
+{
+    if (status == MUC_OK)
+        status = muc_text_status(folder->ctx, text);
+    if (status == MUC_OK)
+        status = muc_folder_write(folder, name, text->data ? text->data : "", text->size);
+    muc_text_free(text);
+    return status;
+}
+
 static muc_status write_pieces(muc_output *output, muc_folder_source *source, void *arg,
                                uint32_t *crc)
 {

@@ -3,6 +3,7 @@
 #define MUC_FOLDER_H
 
 #include "base/arena.h"
+#include "base/text.h"
 
 /* Files gather in a temporary folder beside path, which commit puts in its place. The list FILES in
  * it has a line "CRC32  NAME" for each. A folder that is there already is replaced if all that lies
@@ -18,6 +19,9 @@ muc_status muc_folder_precheck(muc_context *ctx, const char *path);
 muc_status muc_folder_begin(muc_context *ctx, const char *path, muc_folder **out);
 /* name is relative and may pass through folders, which are made. */
 muc_status muc_folder_write(muc_folder *folder, const char *name, const void *data, size_t size);
+/* Writes a text, if the status that it was made with is MUC_OK, and frees it in any case. */
+muc_status muc_folder_write_text(muc_folder *folder, const char *name, muc_status status,
+                                 muc_text *text);
 /* The same in pieces: source is asked for the next one until it gives none (size 0). What it gives
  * is borrowed until it is asked again. */
 typedef muc_status muc_folder_source(void *arg, const void **data, size_t *size);

@@ -110,10 +110,7 @@ static muc_status write_weights(writer *w)
         MUC_TRY(matrix ? add_matrix(w, view->name, matrix) : add_vector(w, view));
     }
     status = muc_safetensors_print(w->ctx, w->views, w->count, &text);
-    if (status == MUC_OK)
-        status = muc_folder_write(w->folder, "model.safetensors", text.data, text.size);
-    muc_text_free(&text);
-    return status;
+    return muc_folder_write_text(w->folder, "model.safetensors", status, &text);
 }
 
 static muc_status add_formats(writer *w, muc_text *text)
@@ -171,11 +168,8 @@ static muc_status write_config(writer *w)
     } else if (status == MUC_OK) {
         muc_text_add(&members, ",\n");
         muc_hf_add_config(&w->model->checkpoint.config, members.data, &text);
-        status = muc_text_status(w->ctx, &text);
     }
-    if (status == MUC_OK)
-        status = muc_folder_write(w->folder, "config.json", text.data, text.size);
-    muc_text_free(&text);
+    status = muc_folder_write_text(w->folder, "config.json", status, &text);
     muc_text_free(&members);
     return status;
 }

@@ -269,10 +269,7 @@ static muc_status write_tokenizer(synth *s, muc_folder *folder)
         return MUC_OK;
     status =
         muc_tokenizer_learn(s->ctx, &document, 1, vocabulary < PIECES ? vocabulary : PIECES, &json);
-    if (status == MUC_OK)
-        status = muc_folder_write(folder, "tokenizer.json", json.data, json.size);
-    muc_text_free(&json);
-    return status;
+    return muc_folder_write_text(folder, "tokenizer.json", status, &json);
 }
 
 static muc_status write_weights(synth *s, muc_folder *folder)

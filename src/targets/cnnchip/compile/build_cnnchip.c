@@ -226,17 +226,6 @@ void muc_cnnchip_build_free(muc_cnnchip_build *build)
 
 /* ---- the folder ---- */
 
-static muc_status write_text(muc_context *ctx, muc_folder *folder, const char *name,
-                             muc_status status, muc_text *text)
-{
-    if (status == MUC_OK)
-        status = muc_text_status(ctx, text);
-    if (status == MUC_OK)
-        status = muc_folder_write(folder, name, text->data ? text->data : "", text->size);
-    muc_text_free(text);
-    return status;
-}
-
 static muc_status write_host(muc_context *ctx, const muc_cnnchip_build *build, muc_folder *folder)
 {
     const muc_cnnchip_lowering *l = &build->lowering;
@@ -250,14 +239,14 @@ static muc_status write_host(muc_context *ctx, const muc_cnnchip_build *build, m
         status = muc_cnnchip_print_host(ctx, build, h, &text);
         if (status == MUC_OK)
             status = muc_text_status(ctx, &name);
-        status = write_text(ctx, folder, name.data ? name.data : "", status, &text);
+        status = muc_folder_write_text(folder, name.data ? name.data : "", status, &text);
         muc_text_free(&name);
         MUC_TRY(status);
     }
     if (l->host_count == 0 && muc_cnnchip_host_data(l, MUC_NO_ID, NULL) == 0)
         return MUC_OK;
     muc_cnnchip_host_data(l, MUC_NO_ID, &data);
-    return write_text(ctx, folder, "host.bin", MUC_OK, &data);
+    return muc_folder_write_text(folder, "host.bin", MUC_OK, &data);
 }
 
 static muc_status write_files(muc_context *ctx, const muc_cnnchip_build *build, muc_folder *folder)
@@ -280,9 +269,9 @@ static muc_status write_files(muc_context *ctx, const muc_cnnchip_build *build, 
                                           build->hex_bits / 8));
     }
     status = muc_cnnchip_disassemble(ctx, build->program_file, &assembly);
-    MUC_TRY(write_text(ctx, folder, "program.asm", status, &assembly));
+    MUC_TRY(muc_folder_write_text(folder, "program.asm", status, &assembly));
     muc_cnnchip_print_map(build, &map);
-    MUC_TRY(write_text(ctx, folder, "map.json", MUC_OK, &map));
+    MUC_TRY(muc_folder_write_text(folder, "map.json", MUC_OK, &map));
     return write_host(ctx, build, folder);
 }
 

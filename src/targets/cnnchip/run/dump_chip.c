@@ -49,10 +49,7 @@ static muc_status write_layer(dump *d, const muc_chip_place *place, const char *
     view.bytes = place->bytes;
     status = muc_array_as_npy(d->ctx, name, &view, &text);
     free(data);
-    if (status == MUC_OK)
-        status = muc_folder_write(d->folder, name, text.data, text.size);
-    muc_text_free(&text);
-    return status;
+    return muc_folder_write_text(d->folder, name, status, &text);
 }
 
 static muc_status add_layer(dump *d, const muc_cnnchip_insn *insn)
@@ -115,9 +112,7 @@ static muc_status run_dumped(dump *d, const muc_tensor_view *arrays, size_t coun
     d->chip->sim.trace = trace;
     d->chip->sim.trace_arg = d;
     MUC_TRY(muc_chip_run(d->ctx, d->chip, arrays, count, outputs));
-    MUC_TRY(d->status);
-    MUC_TRY(muc_text_status(d->ctx, &d->index));
-    return muc_folder_write(d->folder, "index.csv", d->index.data, d->index.size);
+    return muc_folder_write_text(d->folder, "index.csv", d->status, &d->index);
 }
 
 muc_status muc_chip_dump(muc_context *ctx, muc_chip *chip, const char *path,

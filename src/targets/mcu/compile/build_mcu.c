@@ -180,18 +180,13 @@ void muc_mcu_build_free(muc_mcu_build *build)
     free(build);
 }
 
-muc_status muc_mcu_write_text(muc_context *ctx, const muc_mcu_program *program,
-                              muc_mcu_emitter *emit, const char *name, muc_folder *folder)
+muc_status muc_mcu_write_text(const muc_mcu_program *program, muc_mcu_emitter *emit,
+                              const char *name, muc_folder *folder)
 {
     muc_text text = { 0 };
-    muc_status status;
 
     emit(program, &text);
-    status = muc_text_status(ctx, &text);
-    if (status == MUC_OK)
-        status = muc_folder_write(folder, name, text.data, text.size);
-    muc_text_free(&text);
-    return status;
+    return muc_folder_write_text(folder, name, MUC_OK, &text);
 }
 
 muc_status muc_mcu_write_code(muc_context *ctx, const muc_mcu_program *program,
@@ -203,7 +198,7 @@ muc_status muc_mcu_write_code(muc_context *ctx, const muc_mcu_program *program,
         muc_arena_format(ctx, &arena, &path, "%s%s%s", program->package->code, program->name, end);
 
     if (status == MUC_OK)
-        status = muc_mcu_write_text(ctx, program, emit, path, folder);
+        status = muc_mcu_write_text(program, emit, path, folder);
     muc_arena_free(&arena);
     return status;
 }
@@ -216,7 +211,7 @@ static muc_status write_description(muc_context *ctx, const muc_mcu_program *pro
     muc_status status = muc_arena_format(ctx, &arena, &path, "%s.json", program->name);
 
     if (status == MUC_OK)
-        status = muc_mcu_write_text(ctx, program, muc_mcu_emit_json, path, folder);
+        status = muc_mcu_write_text(program, muc_mcu_emit_json, path, folder);
     muc_arena_free(&arena);
     return status;
 }
@@ -234,16 +229,16 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_build *build, muc_fo
         MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_lm_source, "_lm.c", folder));
         MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_lm_header, "_lm.h", folder));
     }
-    MUC_TRY(muc_mcu_write_text(ctx, program, program->lm ? muc_mcu_lm_main : muc_mcu_emit_main,
-                               "main.c", folder));
+    MUC_TRY(muc_mcu_write_text(program, program->lm ? muc_mcu_lm_main : muc_mcu_emit_main, "main.c",
+                               folder));
     MUC_TRY(muc_mcu_write_package(ctx, program, folder));
-    MUC_TRY(muc_mcu_write_text(ctx, program, muc_mcu_emit_readme, "README.md", folder));
+    MUC_TRY(muc_mcu_write_text(program, muc_mcu_emit_readme, "README.md", folder));
     for (uint32_t i = 0; program->exports && i < program->exports->record_count; i++)
         MUC_TRY(muc_folder_write(folder, program->exports->records[i].file,
                                  program->exports->records[i].data,
                                  program->exports->record_bytes));
     MUC_TRY(muc_mcu_weights_write(ctx, program, folder));
-    return muc_mcu_write_runtime(ctx, program, folder);
+    return muc_mcu_write_runtime(program, folder);
 }
 
 muc_status muc_mcu_write_folder(muc_context *ctx, const muc_mcu_build *build, const char *path,

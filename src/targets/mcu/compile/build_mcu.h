@@ -54,8 +54,8 @@ void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clo
 
 typedef void muc_mcu_emitter(const muc_mcu_program *program, muc_text *text);
 /* A file of the folder. */
-muc_status muc_mcu_write_text(muc_context *ctx, const muc_mcu_program *program,
-                              muc_mcu_emitter *emit, const char *name, muc_folder *folder);
+muc_status muc_mcu_write_text(const muc_mcu_program *program, muc_mcu_emitter *emit,
+                              const char *name, muc_folder *folder);
 /* The same where the package has sources: "src/NAME_lm.c" of end "_lm.c". */
 muc_status muc_mcu_write_code(muc_context *ctx, const muc_mcu_program *program,
                               muc_mcu_emitter *emit, const char *end, muc_folder *folder);

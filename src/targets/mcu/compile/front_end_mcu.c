@@ -11,10 +11,10 @@ static muc_status write_all(muc_context *ctx, const muc_mcu_program *program, mu
     MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_front_shared, ".c", folder));
     MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_front_float, "_f32.c", folder));
     MUC_TRY(muc_mcu_write_code(ctx, program, muc_mcu_front_fixed, "_q16.c", folder));
-    MUC_TRY(muc_mcu_write_text(ctx, program, muc_mcu_front_main, "main.c", folder));
+    MUC_TRY(muc_mcu_write_text(program, muc_mcu_front_main, "main.c", folder));
     MUC_TRY(muc_mcu_write_package(ctx, program, folder));
-    MUC_TRY(muc_mcu_write_text(ctx, program, muc_mcu_front_readme, "README.md", folder));
-    return muc_mcu_write_runtime(ctx, program, folder);
+    MUC_TRY(muc_mcu_write_text(program, muc_mcu_front_readme, "README.md", folder));
+    return muc_mcu_write_runtime(program, folder);
 }
 
 /* the sources: two of the front end's own, beside NAME.c, and the runtime's, with queues for

@@ -218,13 +218,8 @@ static muc_status write_file(muc_context *ctx, const muc_mcu_program *program, s
     }
     muc_text_add(&name, "%.*s", (int)(strlen(path) - strlen(".in")), path);
     print_file(program, file, NULL, &text);
-    status = muc_text_status(ctx, &name);
-    if (status == MUC_OK)
-        status = muc_text_status(ctx, &text);
-    if (status == MUC_OK)
-        status = muc_folder_write(folder, name.data, text.data, text.size);
+    status = muc_folder_write_text(folder, name.data, muc_text_status(ctx, &name), &text);
     muc_text_free(&name);
-    muc_text_free(&text);
     return status;
 }
 

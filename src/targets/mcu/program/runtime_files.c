@@ -115,30 +115,23 @@ static void mark_includes(size_t file, bool *wanted, size_t *open, size_t *count
     }
 }
 
-static muc_status write_file(muc_context *ctx, const muc_mcu_package *package, size_t file,
-                             muc_folder *folder)
+static muc_status write_file(const muc_mcu_package *package, size_t file, muc_folder *folder)
 {
     const char *path = files[file].path;
     const char *slash = strrchr(path, '/');
     bool stays = is_source(path) || strncmp(path, "src/", 4) == 0;
     char name[128];
     muc_text text = { 0 };
-    muc_status status;
 
     /* sources name headers beside them by their path, others by their name */
     snprintf(name, sizeof(name), "%s%s", stays ? package->code : package->headers,
              stays ? path : slash + 1);
     for (const char *const *line = files[file].lines; *line; line++)
         muc_text_add(&text, "%s", *line);
-    status = muc_text_status(ctx, &text);
-    if (status == MUC_OK)
-        status = muc_folder_write(folder, name, text.data, text.size);
-    muc_text_free(&text);
-    return status;
+    return muc_folder_write_text(folder, name, MUC_OK, &text);
 }
 
-muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
-                                 muc_folder *folder)
+muc_status muc_mcu_write_runtime(const muc_mcu_program *program, muc_folder *folder)
 {
     static const char always[] = "mur_nn_arith.h";
     bool wanted[MOST_FILES] = { false };
@@ -159,6 +152,6 @@ muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *progra
         mark_includes(open[i], wanted, open, &count);
     for (size_t i = 0; files[i].path; i++)
         if (wanted[i])
-            MUC_TRY(write_file(ctx, program->package, i, folder));
+            MUC_TRY(write_file(program->package, i, folder));
     return MUC_OK;
 }

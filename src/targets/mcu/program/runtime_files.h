@@ -10,8 +10,7 @@ muc_status muc_mcu_need_function(muc_context *ctx, muc_mcu_program *program, con
 /* Writes the program's sources, and every header that they and NAME.c include, below
  * folder: sources as they are named, in the folders that the package has for sources and
  * headers. */
-muc_status muc_mcu_write_runtime(muc_context *ctx, const muc_mcu_program *program,
-                                 muc_folder *folder);
+muc_status muc_mcu_write_runtime(const muc_mcu_program *program, muc_folder *folder);
 
 /* Headers of functions that are written out where a step's own code calls them; a NULL ends them.
  */
