@@ -1,4 +1,5 @@
 #include "attention_cases.h"
+#include "xorshift.h"
 
 #include <string.h>
 
@@ -22,10 +23,7 @@ static uint32_t state;
 
 static uint32_t below(uint32_t n)
 {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state % n;
+    return random_next32(&state) % n;
 }
 
 /* Tokens differ in size as much as `spread` says, by powers of two. */

@@ -1,19 +1,16 @@
-/* chance.h - the tests' one source of chance: the same numbers in every run. */
+/* chance.h - random numbers of several distributions: the same ones in every run. */
 #ifndef CHANCE_H
 #define CHANCE_H
 
 #include <math.h>
-#include <stdint.h>
 
-/* xorshift64* */
+#include "xorshift.h"
+
 static inline uint32_t random_u32(void)
 {
     static uint64_t state = 1;
 
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return (uint32_t)(state * 0x2545f4914f6cdd1du >> 32);
+    return random_next(&state);
 }
 
 static inline double random_unit(void) /* in (0, 1) */

@@ -1,4 +1,5 @@
 #include "low_cases.h"
+#include "xorshift.h"
 #include "mur_real.h"
 
 #include <string.h>
@@ -35,10 +36,7 @@ static uint32_t state;
 
 static uint32_t chance(void)
 {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
+    return random_next32(&state);
 }
 
 /* what a 16-bit float stands for */

@@ -1,6 +1,8 @@
-/* nn_cases.c - see nn_cases.h. Expectations come from the plain weights, sums in 64 bits and a
- * rounding spelled out by division; nothing of mur_nn_arith.h is used. */
+/* nn_cases.c - random layers for every kernel of mur_nn.def. Expectations come from the plain
+ * weights, sums in 64 bits and a rounding spelled out by division; nothing of mur_nn_arith.h is
+ * used. */
 #include "nn_cases.h"
+#include "xorshift.h"
 
 #include <string.h>
 
@@ -39,10 +41,7 @@ void *nn_spare(void)
 
 static uint32_t draw(void)
 {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
+    return random_next32(&state);
 }
 
 static int32_t between(int32_t least, int32_t most)

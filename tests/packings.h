@@ -11,6 +11,7 @@
 #define PACKINGS_H
 
 #include "plan/place.h"
+#include "xorshift.h"
 
 enum {
     PACKING_SIDE = 1024,
@@ -75,10 +76,7 @@ typedef struct packing {
 
 static inline uint32_t packing_choose(packing *p, uint32_t below)
 {
-    p->chance ^= p->chance >> 12;
-    p->chance ^= p->chance << 25;
-    p->chance ^= p->chance >> 27;
-    return (uint32_t)((p->chance * 0x2545f4914f6cdd1du >> 32) * below >> 32);
+    return (uint32_t)((uint64_t)random_next(&p->chance) * below >> 32);
 }
 
 static inline void packing_add(packing *p, packing_piece piece)

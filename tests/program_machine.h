@@ -12,6 +12,7 @@
 
 #include "mur.h"
 #include "mur_code.h"
+#include "xorshift.h"
 
 enum { MACHINE_QUEUE = 4096 };
 
@@ -26,15 +27,6 @@ typedef struct machine {
     machine_use queue[MUR_CPU][MACHINE_QUEUE]; /* submitted and not complete, oldest first */
     uint32_t submitted[MUR_CPU], completed[MUR_CPU];
 } machine;
-
-/* A number of chance, for tests. */
-static inline uint32_t machine_random(uint64_t *state)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (uint32_t)(*state * 0x2545f4914f6cdd1du >> 32);
-}
 
 enum {
 #define MUR_FIELD(insn, name, word, shift, width, unit) \
@@ -362,11 +354,11 @@ static inline const char *machine_try(machine *m, const mur_program *program, ui
             const char *violation;
 
             if (i >= 4)
-                tokens = entry->min_m + machine_random(random) % (entry->max_m - entry->min_m + 1);
+                tokens = entry->min_m + random_next(random) % (entry->max_m - entry->min_m + 1);
             if (i & 2)
                 pos = program->meta->context - tokens;
             if (i >= 4)
-                pos = machine_random(random) % (program->meta->context - tokens + 1);
+                pos = random_next(random) % (program->meta->context - tokens + 1);
             machine_init(m, program);
             violation = machine_run(m, e, pos, tokens, most, &steps);
             if (violation)

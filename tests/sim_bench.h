@@ -8,6 +8,7 @@
 #include "muc/muc.h"
 #include "targets/uthinker/sim/fast_product.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
+#include "xorshift.h"
 
 /* ---- chance ---- */
 
@@ -15,10 +16,7 @@ static uint32_t random_state = 1;
 
 static inline uint32_t random_u32(void)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state;
+    return random_next32(&random_state);
 }
 
 static inline uint32_t random_below(uint32_t n)

@@ -2,6 +2,7 @@
 #include "uthinker_fixture.h"
 
 #include "targets/uthinker/asm/uthinker_asm.h"
+#include "xorshift.h"
 
 static muc_bytes assembled(muc_context *ctx, muc_arena *arena, const char *text, size_t size)
 {
@@ -52,10 +53,7 @@ static uint64_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
 {
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)(random_state * 0x2545f4914f6cdd1du >> 33) % n;
+    return random_next(&random_state) / 2 % n;
 }
 
 /* a section with a few bytes changed */
@@ -262,7 +260,7 @@ static muc_status count(void *arg, const muc_instruction *instruction, const uin
     return MUC_OK;
 }
 
-static void a_resolved_listing_has_a_line_an_instruction(void **state)
+static void a_resolved_listing_has_a_line_for_each_instruction(void **state)
 {
     muc_text text = { 0 };
     size_t lines = 0, instructions = 0;
@@ -298,7 +296,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_refused_with_line_and_column),
         cmocka_unit_test(any_prefix_of_a_text_is_refused_or_read),
         cmocka_unit_test(a_placeholder_shows_as_its_label),
-        cmocka_unit_test(a_resolved_listing_has_a_line_an_instruction),
+        cmocka_unit_test(a_resolved_listing_has_a_line_for_each_instruction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

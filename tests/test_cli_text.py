@@ -129,7 +129,7 @@ def test_the_template_is_found_where_models_carry_it():
 def test_a_template_that_is_not_known_says_what_to_do():
     has(muc("run", RESCUE, "--chat", "-p", "x", status=UNSUPPORTED)[1], "carries no chat template", "--chat-template NAME")
     folder = folder_with("unknown", {"chat_template.jinja": "{{ messages }}"})
-    has(muc("run", folder, "--chat", "-p", "x", status=UNSUPPORTED)[1], "none that muc knows", "--chat-template NAME")
+    has(muc("run", folder, "--chat", "-p", "x", status=UNSUPPORTED)[1], "one that muc does not know", "--chat-template NAME")
     has(muc("run", RESCUE, "--chat-template", "lama3", "-p", "x", status=USAGE)[1], "did you mean 'llama3'?")
     has(muc("run", RESCUE, "--system", "x", "-p", "x", status=USAGE)[1], "--chat")
     has(muc("run", RESCUE, "--chat-template", "chatml", "--no-special", "-p", "x", status=USAGE)[1], "--no-special")

@@ -6,6 +6,7 @@
  */
 #include "oracle/judge_uthinker.h"
 #include "program_fixture.h"
+#include "xorshift.h"
 
 static uint64_t programs = 12000, seed = 1, chance;
 
@@ -13,10 +14,7 @@ enum { MOST_STEPS = 20000, MOST_TEXT = 1 << 17, MOST_M = 8, CONTEXT = 64 };
 
 static uint32_t below(uint32_t n)
 {
-    chance ^= chance >> 12;
-    chance ^= chance << 25;
-    chance ^= chance >> 27;
-    return (uint32_t)(chance * 0x2545f4914f6cdd1du >> 32) % n;
+    return random_next(&chance) % n;
 }
 
 static char text[MOST_TEXT];

@@ -184,12 +184,12 @@ static void other_graphs_are_refused_by_name(void **state)
     static const struct {
         const char *config, *fragment;
     } malformed[] = {
-        { "[]", "no JSON object" },
+        { "[]", "expected a JSON object" },
         { "{}", "names the architecture" },
         { "{\"model_type\":\"llama\"}", "\"hidden_size\" is missing" },
         { NAMED("GPT2LMHeadModel", "gpt2", ""), "\"n_embd\" is missing" },
         { LLAMA(",\"head_dim\":\"4\""), "\"head_dim\" is not an integer" },
-        { LLAMA(",\"bos_token_id\":-1"), "\"bos_token_id\" is no token id" },
+        { LLAMA(",\"bos_token_id\":-1"), "\"bos_token_id\" is not a token id" },
         { LLAMA(",\"vocab_size\":7"), "duplicate" },
         { LLAMA(",\"rope_scaling\":2"), "\"rope_scaling\" is not an object" },
         { LLAMA(",\"rope_scaling\":{\"type\":\"longrope\",\"factor\":2.0,\"long_factor\":[1]}"),

@@ -128,7 +128,7 @@ static uint64_t chance;
 
 static uint32_t below(uint32_t n)
 {
-    return machine_random(&chance) % n;
+    return random_next(&chance) % n;
 }
 
 static void make_base(base *out, const char *name, const uint8_t *bytes, size_t size)
@@ -198,7 +198,7 @@ static void mutate(void)
         *word = *other;
         break;
     case 7:
-        *word = below(4) ? below(128) : machine_random(&chance);
+        *word = below(4) ? below(128) : random_next(&chance);
         break;
     case 8: /* waits or signals forgotten */
         if ((word[0] & 0xf) == MUR_INST)

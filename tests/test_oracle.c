@@ -8,15 +8,13 @@
 #include "targets/uthinker/lower/split_rows.h"
 #include "passes/weights/quantize_blocks.h"
 #include "targets/uthinker/uthinker.h"
+#include "xorshift.h"
 
 static uint64_t random_state = 1;
 
 static uint32_t random_below(uint32_t n)
 {
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)(random_state * 0x2545f4914f6cdd1du >> 33) % n;
+    return random_next(&random_state) / 2 % n;
 }
 
 static const muc_uthinker_machine machine = { .name = "uthinker",

@@ -12,6 +12,7 @@
 #include "targets/uthinker/clock/account_report.h"
 #include "targets/uthinker/run/draw_program.h"
 #include "targets/uthinker/sim/uthinker_sim.h"
+#include "xorshift.h"
 
 static uint64_t programs = 60000, seed = 1;
 
@@ -29,10 +30,7 @@ static uint64_t chance;
 
 static uint32_t draw(void)
 {
-    chance ^= chance >> 12;
-    chance ^= chance << 25;
-    chance ^= chance >> 27;
-    return (uint32_t)(chance * 0x2545f4914f6cdd1du >> 32);
+    return random_next(&chance);
 }
 
 static uint32_t below(uint32_t n)
@@ -496,7 +494,7 @@ static mur_status device_embed(void *arg, const uint32_t *words)
 }
 
 /* Runs the program at hand; false if it faults for an operand or a place. `device`: EMBED is the
- * device's. Blocks that mean nothing are no matter of bounds. */
+ * device's. Blocks that mean nothing do not matter to bounds. */
 static bool runs(bool device)
 {
     mur_sim_memory places = { { memory[0], memory[1], memory[2], memory[3] },

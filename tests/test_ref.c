@@ -467,7 +467,7 @@ static void the_first_weight_that_is_not_finite_is_found(void **state)
     enum { COUNT = 5000 };
     static const struct {
         muc_dtype dtype;
-        uint32_t finite[2], others[3]; /* the greatest; infinite, and two that are no number */
+        uint32_t finite[2], others[3]; /* the greatest; infinite, and two that are not numbers */
     } rows[] = { { MUC_F32, { 0x7f7fffff, 0xff7fffff }, { 0x7f800000, 0xff800000, 0x7f800001 } },
                  { MUC_F16, { 0x7bff, 0xfbff }, { 0x7c00, 0xfc00, 0x7c01 } },
                  { MUC_BF16, { 0x7f7f, 0xff7f }, { 0x7f80, 0xff80, 0x7f81 } } };

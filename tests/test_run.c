@@ -23,7 +23,7 @@ static mur_status submit(board *b, enum mur_engine engine, const uint32_t *words
 #include "mur_isa.def"
     };
 
-    if (b->random && engine != MUR_CPU && machine_random(&b->random) % 2)
+    if (b->random && engine != MUR_CPU && random_next(&b->random) % 2)
         return MUR_YIELD;
     CHECK(b->logged < LOG_INSNS);
     memset(b->log[b->logged], 0, sizeof(b->log[0]));
@@ -51,7 +51,7 @@ static uint32_t board_completed(void *arg, enum mur_engine engine)
 {
     board *b = arg;
 
-    if (!b->random || machine_random(&b->random) % 3 == 0) {
+    if (!b->random || random_next(&b->random) % 3 == 0) {
         if (b->completed[engine] != b->submitted[engine])
             b->completed[engine] = b->random ? b->completed[engine] + 1 : b->submitted[engine];
     }

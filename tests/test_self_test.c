@@ -166,7 +166,7 @@ static void a_machine_that_is_right_passes(void **state)
     }
 }
 
-/* An engine that fails is no difference. */
+/* An engine that fails is not a difference. */
 static void spoil_weights(void *arg, mur_sim *sim, enum mur_engine engine, const uint32_t *words)
 {
     const board *b = arg;

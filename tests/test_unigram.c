@@ -302,7 +302,7 @@ static void damaged_forms_stay_within_bounds(void **state)
     unload(&t);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, free_context)
 
 int main(void)
 {

@@ -300,7 +300,7 @@ static void whole_pieces_are_taken_where_the_file_says_so(void **state)
     muc_text_free(&without);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, free_context)
 
 int main(void)
 {

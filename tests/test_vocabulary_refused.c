@@ -330,7 +330,7 @@ static void every_failing_allocation_is_reported(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, free_context)
 
 int main(void)
 {

@@ -4,23 +4,9 @@
 
 #include "tokenizer_fixture.h"
 
+#include "context_fixture.h"
+
 enum { FIRST_BYTE = 3, FIRST_PIECE = FIRST_BYTE + 256, MAX_PIECES = 64, MAX_SYMBOLS = 256 };
-
-static muc_context *ctx;
-
-static inline int setup(void **state)
-{
-    (void)state;
-    ctx = muc_context_new(1);
-    return ctx ? 0 : -1;
-}
-
-static inline int teardown(void **state)
-{
-    (void)state;
-    muc_context_free(ctx);
-    return 0;
-}
 
 static inline uint32_t random_below(uint32_t n)
 {
