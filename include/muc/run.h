@@ -62,7 +62,7 @@ muc_status muc_run(muc_context *ctx, const muc_model *model, const muc_run_optio
 typedef struct muc_session muc_session;
 
 /* model and what options point to must outlive the session; their prompt and board do not matter.
- * Fails with MUC_UNSUPPORTED if chat is "auto" and the model's template is none that muc knows. */
+ * Fails with MUC_UNSUPPORTED if chat is "auto" and muc does not know the model's template. */
 muc_status muc_session_new(muc_context *ctx, const muc_model *model, const muc_run_options *options,
                            muc_session **out);
 /* As muc_run, without the keys about a machine. MUC_USAGE once the context is full. */

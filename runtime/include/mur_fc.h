@@ -3,9 +3,9 @@
  * multipliers, or one each.
  *
  * Inputs are read where they lie, without scratch. Packed are the multipliers, int32 [1],
- * [MUR_FC_MULS] or [out_c]; biases, int32 [out_c]; codes, one a channel, or one for all, filled up
- * to whole words; then weights as the instruction set wants them. A code is the multiplier's number
- * (0 where each channel has one) and, 8 times, the shift to the right. */
+ * [MUR_FC_MULS] or [out_c]; biases, int32 [out_c]; codes, one per channel, or one for all, filled
+ * up to whole words; then weights as the instruction set wants them. A code is the multiplier's
+ * number (0 where each channel has one) and, 8 times, the shift to the right. */
 #ifndef MUR_FC_H
 #define MUR_FC_H
 

@@ -5,15 +5,15 @@
 #include "base/base.h"
 
 /* Zeroed, aligned to a page, until muc_large_free: a file without a name, mapped, in $TMPDIR or
- * else in /var/tmp, so its pages can leave the memory; where neither has the room, and below 1 MiB,
- * of memory. */
+ * else in /var/tmp, so its pages can leave the memory; below 1 MiB, and where neither folder has
+ * the room, plain memory. */
 muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out);
 /* Lets the whole pages of a part leave the process: they come back, as they are, where they are
  * used again. Also for files that muc_file_open has mapped. */
 void muc_large_rest(const uint8_t *data, size_t bytes);
 void muc_large_free(uint8_t *data, size_t bytes); /* NULL is fine */
 
-/* Zeroed, aligned to a page, until muc_large_free: pages take memory from when they are written.
+/* Zeroed, aligned to a page, until muc_large_free: a page takes memory once it is written.
  * NULL of 0 bytes. */
 muc_status muc_zeros_new(muc_context *ctx, const char *source, size_t bytes, void **out);
 /* All bytes are zero again; pages that were not written still take nothing. */

@@ -1,4 +1,4 @@
-/* local_server.h - a server that other programs of this computer alone reach, one request a
+/* local_server.h - a server for programs of this computer alone, with one request for each
  * connection. */
 #ifndef MUC_LOCAL_SERVER_H
 #define MUC_LOCAL_SERVER_H
@@ -11,8 +11,8 @@ enum { MUC_NO_SOCKET = -1 };
 
 /* ---- sockets: posix/ and windows/ have each their form ---- */
 
-/* Listens on 127.0.0.1 at a port, of 0 at one that is free; *port becomes that of the socket.
- * MUC_NO_SOCKET: refused, *taken says whether because another program has the port. */
+/* Listens on 127.0.0.1 at a port, or with 0 at one that is free; *port becomes the socket's.
+ * MUC_NO_SOCKET: refused; *taken tells whether another program has the port. */
 muc_socket muc_socket_listen(uint16_t *port, bool *taken);
 /* The next connection, whose calls wait for `seconds` at most. MUC_NO_SOCKET: this one failed; then
  * *over says whether all others will, too. */
@@ -30,7 +30,8 @@ void muc_socket_close(muc_socket socket);
 typedef bool muc_answer_fn(const void *arg, muc_socket connection);
 
 /* Listens on 127.0.0.1 and tells the port; a few threads, one of which is the caller's, then answer
- * a connection each, until the program ends. Port 0: one that is free. Returns only if it fails. */
+ * one connection each at a time, until the program ends. Port 0: one that is free. Returns only if
+ * it fails. */
 muc_status muc_serve_locally(muc_context *ctx, uint16_t port,
                              void (*ready)(void *ready_arg, uint16_t port), void *ready_arg,
                              muc_answer_fn *answer, const void *arg);

@@ -191,7 +191,7 @@ static void stay_alone(uint64_t now, uint64_t waited)
 /* before `open` says that there is something to do */
 #define set(member, value) atomic_store_explicit(&pool.member, value, memory_order_relaxed)
 
-/* False: another loop has the pool. Fewer threads than asked for are no failure. */
+/* False: another loop has the pool. Fewer threads than asked for are not a failure. */
 static bool begin(size_t count, size_t workers, muc_parallel_body *body, void *arg, bool brief)
 {
     pthread_t thread;

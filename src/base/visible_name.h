@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "muc/visible.h"
 
-/* The code point at the head of a text and its bytes, or -1: no UTF-8. left is at least 1. */
+/* The code point at the head of a text and its bytes, or -1 where it is not UTF-8. left is at
+ * least 1. */
 int32_t muc_utf8_read(const char *text, size_t left, size_t *size);
 bool muc_is_utf8(const char *text, size_t size);
 /* The bytes of a code point, 1 to 4. */

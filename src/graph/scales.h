@@ -34,7 +34,7 @@ typedef struct muc_integer_scales {
     int left_shift;
     muc_multiplier operands[2], factor, above;
 } muc_integer_scales;
-/* b: input 1, or NULL where that is no operand */
+/* b: input 1, or NULL where that is not an operand */
 muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
                                       const muc_tensor *b, const muc_tensor *out);
 /* How many of a node's inputs are operands; others are bounds. */

@@ -427,7 +427,7 @@ static muc_status channel_vectors(const muc_rule *r, uint32_t count)
         if (!x->quantization) /* int8 norms have real gains */
             MUC_TRY(muc_rule_expect_vector(r, i, channels));
         else if (v->dtype != MUC_F32 || v->rank != 1 || v->dims[0] != channels)
-            return muc_rule_unexpected(r, i, "f32, one a channel");
+            return muc_rule_unexpected(r, i, "f32, one per channel");
     }
     muc_rule_like(r, 0, x);
     return MUC_OK;

@@ -67,7 +67,7 @@ muc_status muc_rewrite_change_to_view(muc_rewrite *r, const muc_node *node, uint
 muc_status muc_rewrite_constant(muc_rewrite *r, const char *name, const muc_tensor *like,
                                 const void *data, uint64_t bytes, uint32_t *out);
 /* Adds a constant matrix [k, n] of elements of one byte as [n, k]; its quantization, if it carries
- * one, has a scale for all or one a column, which is a row then. */
+ * one, has one scale for all or one per column, which is a row then. */
 muc_status muc_rewrite_transpose_bytes(muc_rewrite *r, const muc_tensor *w, uint32_t *out);
 /* Outputs, and the proof that all is well. */
 muc_status muc_rewrite_end(muc_rewrite *r);

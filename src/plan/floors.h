@@ -42,7 +42,8 @@ typedef struct muc_floors {
     bool *is_queued;                          /* of each section */
 } muc_floors;
 
-/* what a step changes; owned by the caller: an element a section, of low one a body of the list */
+/* what a step changes; owned by the caller: one element per section, of low one per body of the
+ * list */
 typedef struct muc_floors_copy {
     uint64_t *floor, *top, *rest, *low;
 } muc_floors_copy;
@@ -102,7 +103,7 @@ typedef struct muc_hole {
 } muc_hole;
 
 /* place_fill.c: holes that make the units of each section as many as the capacity: a guess
- * (numbered from 0) of how what is unused hangs together. seeds: not 0, one a section, and two;
+ * (numbered from 0) of how what is unused hangs together. seeds: not 0, one per section, and two;
  * holes: room for three a section. */
 muc_status muc_floors_fill(muc_context *ctx, const muc_floors *floors, uint32_t guess,
                            const uint64_t *seeds, muc_hole *holes, uint32_t *count);

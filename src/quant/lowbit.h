@@ -30,7 +30,7 @@ typedef struct muc_lowbit_info {
 const muc_lowbit_info *muc_lowbit_get(muc_lowbit format);
 bool muc_lowbit_find(const char *name, muc_lowbit *out);
 
-/* The format, or int8 where a row of k would be no whole number of bytes. */
+/* The format, or int8 where a row of k would not be a whole number of bytes. */
 muc_lowbit muc_lowbit_for_row(muc_lowbit format, size_t k);
 /* Bytes of a row's indices, and how many 16-bit floats go with them. */
 size_t muc_lowbit_code_bytes(muc_lowbit format, size_t k);

@@ -85,7 +85,7 @@ void muc_report_add_plot(muc_report *report, const muc_plot_figure *figure);
 
 typedef struct muc_roof_point {
     const char *name;
-    double macs, bytes, time; /* a layer without one of them is no point of its own */
+    double macs, bytes, time; /* a layer without one of them is not a point of its own */
 } muc_roof_point;
 
 typedef struct muc_roofline_figure {

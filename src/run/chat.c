@@ -48,7 +48,7 @@ static muc_status of_model(muc_context *ctx, const muc_model *model, const muc_c
         status = muc_fail(ctx, MUC_UNSUPPORTED, model->path, MUC_NO_OFFSET,
                           "%s; say which one the model was trained with: --chat-template NAME, "
                           "such as chatml or llama3",
-                          jinja ? "its chat template is none that muc knows"
+                          jinja ? "its chat template is one that muc does not know"
                                 : "it carries no chat template");
     muc_arena_free(&arena);
     return status;

@@ -15,7 +15,8 @@ typedef struct muc_port {
     bool quantized;
     double scale;
     int32_t zero;
-    const json_t *extents; /* expressions of the folder's arguments, one a dimension; NULL: fixed */
+    const json_t
+        *extents; /* expressions of the folder's arguments, one per dimension; NULL: fixed */
 } muc_port;
 
 /* Elements of an array as an input wants them: real numbers are quantized where it carries

@@ -67,7 +67,7 @@ static void next_lengths(maker *m)
 static void fit_lengths(maker *m)
 {
     enum { TRIES = 4096 };
-    muc_context *quiet = muc_context_new(1); /* what does not fit is no failure */
+    muc_context *quiet = muc_context_new(1); /* what does not fit is not a failure */
     uint32_t first[MUC_EXPR_MAX_INPUTS];
     uint32_t tries = 0;
 

@@ -589,7 +589,7 @@ static muc_status assemble(reader *r)
     uint32_t id = MUR_NO_TOKEN;
 
     if (muc_scan_peek(&scan) != '{')
-        return fail(r, MUC_MALFORMED, "no JSON object of pieces and their ids");
+        return fail(r, MUC_MALFORMED, "expected a JSON object of pieces and their ids");
     r->vocab.start = scan.at;
     MUC_TRY(muc_scan_skip(&scan));
     r->vocab.end = scan.at;

@@ -10,7 +10,7 @@ typedef struct muc_train_corpus {
     size_t documents;
     const size_t *starts;   /* [documents + 1] into tokens */
     const uint32_t *tokens; /* with begin and end of text, as the model is to see them */
-    const uint32_t *silent; /* [documents]: tokens at a document's start that are no targets (a
+    const uint32_t *silent; /* [documents]: tokens at a document's start that are not targets (a
                                prompt); NULL: none */
 } muc_train_corpus;
 

@@ -71,7 +71,7 @@ typedef struct score_run {
     const uint16_t *scales;
     uint16_t *scores;
     const uint16_t *scores_end;
-    uint32_t rest; /* quads that are no whole round */
+    uint32_t rest; /* quads beyond the last whole round */
 } score_run;
 
 typedef struct weigh_run {

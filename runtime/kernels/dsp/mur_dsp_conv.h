@@ -10,7 +10,7 @@
  * Where that takes no more words, nothing is left: a run's last word is read whole, and what lies
  * behind the run there meets weights of 0. */
 typedef struct mur_dsp_runs {
-    int32_t a_row;       /* runs in a row of the kernel: 1, or one a tap */
+    int32_t a_row;       /* runs in a row of the kernel: 1, or one per tap */
     int32_t bytes;       /* of a run */
     int32_t run_words;   /* of a run */
     int32_t rest;        /* bytes of a run behind its words: 0 to 3 */

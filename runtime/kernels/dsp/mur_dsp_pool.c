@@ -86,8 +86,8 @@ static inline void put_last(uint32_t four, int32_t count, int8_t *out)
         *out++ = (int8_t)(four >> 8 * i);
 }
 
-/* Channels that are no four: the first of four, if there is memory, or the last of four with some
- * before, which may have been overwritten. */
+/* Channels that are not a multiple of four: the first of four, if there is memory, or the last of
+ * four with some before, which may have been overwritten. */
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
     int32_t count = w->rows * w->columns, c = 0, channels = layer->c;

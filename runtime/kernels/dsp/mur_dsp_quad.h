@@ -83,7 +83,7 @@ typedef struct mur_dsp_quad {
 #define MUR_DSP_QUAD_ZERO "ldr r11, [sp, #24]\n"
 
 /* On the stack a copy of *quad, in which x, x_end and what is added to w stand for a turn of the
- * loop that begins at 2, or at one of its later words of inputs if their number is no multiple of
+ * loop that begins at 2, or at one of its later words of inputs if their number is not a multiple of
  * 4: at 28 is where that is; at 32 the pixels left, w, and the first output. lr is 84 bytes ahead of
  * a group of channels, as behind the loop over the one before. A last pixel alone has no step, and
  * its outputs replace those of what would be the next. */

@@ -301,7 +301,7 @@ size_t mur_dsp_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
            (size_t)pairs * (size_t)runs.words * 8;
 }
 
-/* weights of a and b for inputs i and i + 2, one a byte; `zero` is their zero point */
+/* weights of a and b for inputs i and i + 2, one per byte; `zero` is their zero point */
 static uint32_t bytes_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i,
                            int32_t zero)
 {

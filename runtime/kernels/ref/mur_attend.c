@@ -257,7 +257,7 @@ static mur_softmax softmax_of(float factor, uint32_t most)
         f &= ~lost;
     if (f != 0 && (MUR_ATTEND_TOP << 16) / f < reach)
         reach = (MUR_ATTEND_TOP << 16) / f;
-    reach = reach < most ? reach : most; /* only of scores that are no numbers */
+    reach = reach < most ? reach : most; /* only of scores that are not numbers */
     s.factor = f;
     s.base = most - reach;
     s.offset = MUR_ATTEND_TOP - (f * reach >> 16);

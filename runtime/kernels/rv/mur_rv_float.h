@@ -4,7 +4,7 @@
  * Numbers are their bits, which is how the soft-float ABI passes them. Every result is IEEE's,
  * rounded to nearest, halves to even, subnormal numbers included; a NaN is 0x7fc00000. Where the
  * ABI is that one, the functions have the names that compilers call and take the library's place;
- * they are weak, so that a library that is linked whole is no conflict.
+ * they are weak, so that a library that is linked whole does not conflict.
  */
 #ifndef MUR_RV_FLOAT_H
 #define MUR_RV_FLOAT_H

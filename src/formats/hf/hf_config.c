@@ -95,7 +95,7 @@ static muc_status find_architecture(const reader *r, const architecture **out)
             return MUC_OK;
         }
     }
-    return UNSUPPORTED(r, "architecture '%s' of model type '%s' is none that muc knows:%s",
+    return UNSUPPORTED(r, "architecture '%s' of model type '%s' is unknown; muc knows%s",
                        name ? name : "not named", type ? type : "not named", known);
 }
 
@@ -149,9 +149,9 @@ static muc_status read_quantization(const reader *r)
 
         MUC_TRY(muc_json_string_or_null(r->ctx, r->name, object, formats[i].key, &name));
         if (!name || !muc_lowbit_find(name, &format))
-            return UNSUPPORTED(r,
-                               "\"quantization_config\": \"%s\" is '%s', no format that muc knows",
-                               formats[i].key, name ? name : "missing");
+            return UNSUPPORTED(
+                r, "\"quantization_config\": \"%s\" is '%s', a format that muc does not know",
+                formats[i].key, name ? name : "missing");
         *formats[i].out = muc_lowbit_get(format)->name;
     }
     return read_finer(r, object);
@@ -228,7 +228,7 @@ static muc_status read_token(const reader *r, const json_t *value, const char *k
     json_int_t id = json_integer_value(value);
 
     if (!json_is_integer(value) || id < 0 || id > INT32_MAX)
-        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET, "\"%s\" is no token id",
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, MUC_NO_OFFSET, "\"%s\" is not a token id",
                         key);
     *out = (uint32_t)id;
     return MUC_OK;
@@ -367,7 +367,7 @@ static muc_status read_root(reader *r)
     const architecture *kind = NULL;
 
     if (!json_is_object(r->root))
-        return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "no JSON object");
+        return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "expected a JSON object");
     MUC_TRY(find_architecture(r, &kind));
     muc_config_set_family(r->config, kind->family);
     r->config->architecture = kind->name;

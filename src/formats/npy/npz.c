@@ -22,7 +22,7 @@ static muc_status array_name(muc_context *ctx, muc_arena *arena, const char *pat
 
     if (length <= end || length > MUC_MAX_STRING || strcmp(member + length - end, suffix) != 0)
         return muc_fail(ctx, MUC_UNSUPPORTED, path, MUC_NO_OFFSET,
-                        "member '%.100s' is no .npy file", member);
+                        "member '%.100s' is not a .npy file", member);
     return muc_arena_string(ctx, arena, member, length - end, out);
 }
 

@@ -236,7 +236,7 @@ static muc_status add(builder *b, muc_op op, const char *name, const uint32_t *i
                               a ? a->count : 0, &b->last);
 }
 
-/* one slope, or one a channel: [channels, 1, 1] */
+/* one slope, or one per channel: [channels, 1, 1] */
 static muc_status import_prelu(builder *b, const row *r)
 {
     uint64_t any = 0, dims[1 + SPATIAL] = { 0, 1, 1 };

@@ -38,7 +38,7 @@ typedef struct pass {
     bool *merged;        /* of old nodes: bounds that the node before keeps */
     uint32_t *functions; /* of old tensors: the one whose elements alone decide its own */
     uint32_t *parents;   /* of old tensors: trees of those that share a scale */
-    uint32_t *sources;   /* of roots: tensors whose values are no moved ones */
+    uint32_t *sources;   /* of roots: tensors whose values are not moved ones */
     float *scales;       /* of roots */
     int32_t *zeros;      /* of roots */
     uint32_t *made;      /* of old tensors: the new int8 tensor */

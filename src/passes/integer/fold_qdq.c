@@ -443,7 +443,7 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
     return muc_rewrite_change(r, node, relu->op, inputs, at_zero ? 1 : 3, NULL, 0);
 }
 
-/* constant weights [in, out] of bytes with a scale, or one a column */
+/* constant weights [in, out] of bytes with a scale, or one per column */
 static bool has_columns(const muc_rewrite *r, const muc_node *node)
 {
     uint32_t id = integers_of(r, node->inputs[1]);

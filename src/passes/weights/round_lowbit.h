@@ -28,7 +28,7 @@ typedef struct muc_lowbit_result {
 } muc_lowbit_result;
 
 /* Quantizes every constant matrix of real numbers that a LINEAR multiplies by or an EMBED looks up;
- * the graph stays as it is. A matrix whose rows would be no whole number of bytes takes int8.
+ * the graph stays as it is. A matrix whose rows would not be a whole number of bytes takes int8.
  * Fails with MUC_UNSUPPORTED on a weight that is not finite, or a matrix without data. The same
  * bytes at any thread count. */
 muc_status muc_lowbit_quantize(muc_context *ctx, muc_graph *graph,

@@ -83,7 +83,7 @@ static void add_elements(void *arg, size_t n, const size_t *at, const size_t *st
     }
 }
 
-/* one number, or one a channel: the DSP stage's v2 and v1 */
+/* one number, or one per channel: the DSP stage's v2 and v1 */
 static void add_numbers(void *arg, size_t n, const size_t *at, const size_t *step)
 {
     operands *o = arg;

@@ -65,7 +65,7 @@ static muc_status each_split(muc_context *ctx, const muc_uthinker_model *model,
     return MUC_OK;
 }
 
-/* that a split does not fit is no failure yet */
+/* that a split does not fit is not a failure yet */
 static muc_status forgive(muc_context *ctx, muc_status status)
 {
     if (status != MUC_NOFIT)

@@ -287,7 +287,7 @@ static bool is_real_constant(const muc_cnnchip_lowering *l, uint32_t tensor)
             (t->dtype == MUC_I8 && t->quantization && t->quantization->count == 1));
 }
 
-/* A constant that is one number, or one a channel of the tensor, as [c] numbers. */
+/* A constant that is one number, or one per channel of the tensor, as [c] numbers. */
 static muc_status spread(muc_cnnchip_lowering *l, uint32_t constant, uint32_t tensor, bool last,
                          uint32_t c, float **out, bool *fits)
 {
