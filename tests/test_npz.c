@@ -114,7 +114,8 @@ static void bad_archives_are_refused_by_name(void **state)
     } cases[] = {
         { "z.writestr(\"big.npy\", bytes(1 << 27))", MUC_MALFORMED,
           "member 'big.npy' inflates to 134217728 bytes, out of proportion" },
-        { "z.writestr(\"a.txt\", b\"text\")", MUC_UNSUPPORTED, "member 'a.txt' is not a .npy file" },
+        { "z.writestr(\"a.txt\", b\"text\")", MUC_UNSUPPORTED,
+          "member 'a.txt' is not a .npy file" },
         { "z.writestr(\"a.npy\", b\"text\", compress_type=zipfile.ZIP_LZMA)", MUC_UNSUPPORTED,
           "compressed by method 14" },
         { "z.writestr(\"a.npy\", b\"no array\")", MUC_MALFORMED, "archive(a): offset 0: no .npy" },
