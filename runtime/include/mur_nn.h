@@ -162,8 +162,10 @@ typedef struct mur_requant_s8 {
 
 /* Softmax in TensorFlow Lite's fixed-point arithmetic; the output's scale is 1/256, its zero point
  * -128. mul, shift (0..31): beta * the input's scale * 2^26 as a Q31 multiplier; differences from
- * the row's greatest below diff_min count as nothing. exps, if not NULL: the exponentials in Q0.31
- * of all differences, exps[d] for greatest - d; the same bits. in may be out. */
+ * the row's greatest below diff_min, of which 32 bits hold diff_min 2^shift, count as nothing.
+ * exps: the exponentials in Q0.31 of all differences, exps[d] for greatest - d, 0 for what counts
+ * as nothing; the same bits. Only softmax_exps_s8 and kernels of vectors, where it is not NULL,
+ * read it. in may be out. */
 typedef struct mur_softmax_s8 {
     int32_t rows, columns; /* columns below 4096 */
     int32_t mul, shift, diff_min;

@@ -44,6 +44,16 @@ static inline int32_t mur_high_q31(int32_t a, int32_t b)
 #endif
 }
 
+/* mur_high_q31 of two that are not negative */
+static inline int32_t mur_high_positive(int32_t a, int32_t b)
+{
+#if MUR_SHORT_PRODUCTS
+    return mur_high_q31(a, b);
+#else
+    return (int32_t)(((uint64_t)(2 * (uint32_t)a) * (uint32_t)b + (1u << 31)) >> 32);
+#endif
+}
+
 /* round(a * b / 2^31), halves up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul */
 static inline int32_t mur_mul_q31(int32_t a, int32_t b)
 {

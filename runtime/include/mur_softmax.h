@@ -20,11 +20,11 @@ static inline int32_t mur_shift_saturated(int32_t x, int32_t by)
 static inline int32_t mur_exp_of_fraction(int32_t a)
 {
     const int32_t exp_eighth = 1895147668, third = 715827883;
-    int32_t x = a + (1 << 28), x2 = mur_high_q31(x, x); /* about -1/8 */
-    int32_t x3 = mur_high_q31(x2, x), x4 = mur_high_q31(x2, x2);
-    int32_t rest = mur_divide_pot(mur_high_q31(mur_divide_pot(x4, 2) + x3, third) + x2, 1);
+    int32_t x = a + (1 << 28), x2 = mur_high_doubled(2 * x, x); /* about -1/8 */
+    int32_t x3 = mur_high_doubled(2 * x2, x), x4 = mur_high_doubled(2 * x2, x2);
+    int32_t rest = mur_high_doubled(2 * (mur_divide_pot(x4, 2) + x3), third) + x2;
 
-    return exp_eighth + mur_high_q31(exp_eighth, x + rest);
+    return exp_eighth + mur_high_doubled(2 * (x + mur_divide_pot(rest, 1)), exp_eighth);
 }
 
 enum { MUR_EXP_FACTORS = 7 };
@@ -38,16 +38,15 @@ static const int32_t mur_exp_factors[MUR_EXP_FACTORS] = { 1672461947, 1302514674
 static inline int32_t mur_exp_of(int32_t a)
 {
     const int32_t quarter = 1 << 24;
-    int32_t fraction = (a & (quarter - 1)) - quarter, rest = fraction - a;
-    int32_t result;
+    int32_t fraction = (a & (quarter - 1)) - quarter, result;
+    const int32_t *factor = mur_exp_factors;
 
     if (a == 0)
         return INT32_MAX;
-    result = mur_exp_of_fraction(mur_shift_saturated(fraction, 5));
-#pragma GCC unroll 1
-    for (int32_t i = 0; i < MUR_EXP_FACTORS; i++)
-        if (rest & quarter << i)
-            result = mur_high_q31(result, mur_exp_factors[i]);
+    result = mur_exp_of_fraction(fraction * 32);
+    for (uint32_t rest = (uint32_t)(fraction - a) >> 24; rest != 0; rest >>= 1, factor++)
+        if (rest & 1)
+            result = mur_high_positive(result, *factor);
     return result;
 }
 
@@ -78,20 +77,14 @@ static inline int32_t mur_leading_zeros(uint32_t x)
     return count;
 }
 
-/* e^(below * scale), Q0.31, without a table: one copy, as layers of many elements have one */
+/* e^(below * scale), Q0.31: one copy, for it is long */
 static __attribute__((noinline, cold)) int32_t mur_exp_scaled(const mur_softmax_s8 *layer,
                                                               int32_t below)
 {
     return mur_exp_of(mur_scale_q31(below, layer->mul, layer->shift));
 }
 
-/* the same with one, too */
-static inline int32_t mur_exp_below(const mur_softmax_s8 *layer, int32_t below)
-{
-    return layer->exps ? layer->exps[-below] : mur_exp_scaled(layer, below);
-}
-
-/* A row at work: e^(q - greatest) times scale is its share, in 2^-shift, beyond 31 nothing. */
+/* A row at work: e^(q - greatest) times scale is its share, in 2^-shift. */
 typedef struct mur_softmax_row {
     int32_t greatest, scale, shift;
 } mur_softmax_row;
@@ -104,6 +97,39 @@ static __attribute__((noinline, cold)) void mur_softmax_scale(mur_softmax_row *r
 
     r->scale = mur_reciprocal_of_one_plus((int32_t)(((uint32_t)sum << zeros) - (1u << 31)));
     r->shift = MUR_SOFTMAX_SUM - zeros + 31 - bits;
+    if (r->shift > 31) /* shares below a half */
+        r->scale = 0, r->shift = 31;
+}
+
+/* what an exponential counts in its row's sum */
+static inline int32_t mur_softmax_part(int32_t e)
+{
+    return (int32_t)(((uint32_t)e + (1u << (MUR_SOFTMAX_SUM - 1))) >> MUR_SOFTMAX_SUM);
+}
+
+/* what it is of the row */
+static inline int32_t mur_softmax_share(const mur_softmax_row *r, int32_t e)
+{
+    uint32_t half = (1u << r->shift) >> 1;
+
+    return (int32_t)(((uint32_t)mur_high_positive(r->scale, e) + half) >> r->shift);
+}
+
+static inline int8_t mur_softmax_byte(const mur_softmax_row *r, int32_t e)
+{
+    int32_t share = mur_softmax_share(r, e);
+
+    share = share < 255 ? share : 255;
+    return (int8_t)(uint8_t)(share ^ 128); /* less 128 */
+}
+
+static inline int32_t mur_greatest_of(const int8_t *in, int32_t count)
+{
+    int32_t greatest = INT8_MIN;
+
+    for (const int8_t *end = in + count; in != end; in++)
+        greatest = *in > greatest ? *in : greatest;
+    return greatest;
 }
 
 enum { MUR_SOFTMAX_HELD = 32 }; /* exponentials of a row's first elements, computed only once */
@@ -113,39 +139,36 @@ static inline int32_t mur_exp_at(const mur_softmax_s8 *layer, const mur_softmax_
 {
     int32_t below = q - r->greatest;
 
-    return below < layer->diff_min ? 0 : mur_exp_below(layer, below);
+    return below < layer->diff_min ? 0 : mur_exp_scaled(layer, below);
 }
 
 /* shares of `bits` bits */
 static inline mur_softmax_row mur_softmax_begin(const mur_softmax_s8 *layer, const int8_t *in,
                                                 int32_t bits, int32_t held[MUR_SOFTMAX_HELD])
 {
-    mur_softmax_row r = { INT8_MIN, 0, 0 };
+    mur_softmax_row r = { mur_greatest_of(in, layer->columns), 0, 0 };
     int32_t sum = 0;
 
-    for (int32_t i = 0; i < layer->columns; i++)
-        r.greatest = in[i] > r.greatest ? in[i] : r.greatest;
     for (int32_t i = 0; i < layer->columns; i++) {
         int32_t e = mur_exp_at(layer, &r, in[i]);
 
         if (i < MUR_SOFTMAX_HELD)
             held[i] = e;
-        sum += mur_divide_pot(e, MUR_SOFTMAX_SUM);
+        sum += mur_softmax_part(e);
     }
     mur_softmax_scale(&r, sum, bits);
     return r;
 }
 
 /* of element i, which is q */
-static inline int32_t mur_softmax_share(const mur_softmax_s8 *layer, const mur_softmax_row *r,
-                                        const int32_t held[MUR_SOFTMAX_HELD], int32_t i, int32_t q)
+static inline int32_t mur_softmax_exp(const mur_softmax_s8 *layer, const mur_softmax_row *r,
+                                      const int32_t held[MUR_SOFTMAX_HELD], int32_t i, int32_t q)
 {
-    int32_t e = i < MUR_SOFTMAX_HELD ? held[i] : mur_exp_at(layer, r, q);
-
-    return r->shift > 31 ? 0 : mur_divide_pot(mur_high_q31(r->scale, e), r->shift);
+    return i < MUR_SOFTMAX_HELD ? held[i] : mur_exp_at(layer, r, q);
 }
 
-static inline void mur_softmax_plain(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+/* without a table */
+static inline void mur_softmax_computed(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
 {
     int32_t held[MUR_SOFTMAX_HELD];
 
@@ -153,9 +176,40 @@ static inline void mur_softmax_plain(const mur_softmax_s8 *layer, const int8_t *
         const mur_softmax_row r = mur_softmax_begin(layer, in, 8, held);
 
         for (int32_t i = 0; i < layer->columns; i++)
-            out[i] = (int8_t)mur_clamp(mur_softmax_share(layer, &r, held, i, in[i]) - 128, INT8_MIN,
-                                       INT8_MAX);
+            out[i] = mur_softmax_byte(&r, mur_softmax_exp(layer, &r, held, i, in[i]));
     }
+}
+
+/* a row with one */
+static __attribute__((noinline)) void mur_softmax_row_of_exps(const int32_t *exps, int32_t columns,
+                                                              const int8_t *in, int8_t *out)
+{
+    mur_softmax_row r = { mur_greatest_of(in, columns), 0, 0 };
+    const int8_t *const end = in + columns;
+    int32_t sum = 0;
+
+    exps += r.greatest;
+    for (const int8_t *p = in; p != end; p++)
+        sum += mur_softmax_part(exps[-*p]);
+    mur_softmax_scale(&r, sum, 8);
+    for (; in != end; in++)
+        *out++ = mur_softmax_byte(&r, exps[-*in]);
+}
+
+static inline void mur_softmax_of_exps(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32_t columns = layer->columns;
+
+    for (int32_t y = 0; y < layer->rows; y++, in += columns, out += columns)
+        mur_softmax_row_of_exps(layer->exps, columns, in, out);
+}
+
+static inline void mur_softmax_plain(const mur_softmax_s8 *layer, const int8_t *in, int8_t *out)
+{
+    if (layer->exps)
+        mur_softmax_of_exps(layer, in, out);
+    else
+        mur_softmax_computed(layer, in, out);
 }
 
 #endif

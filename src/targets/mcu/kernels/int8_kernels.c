@@ -314,9 +314,10 @@ muc_status muc_mcu_write_linear_s8(muc_mcu_lowering *l, const muc_node *node)
 
 /* ---- layers without weights ---- */
 
-/* a step that calls a kernel of one name with a descriptor, on pieces of the layer if they fit */
-static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
-                               const muc_mcu_tile_layer *layer)
+/* a step that calls a kernel of one name with a descriptor of a type, on pieces of the layer if
+ * they fit */
+static muc_status begin_typed_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
+                                     const char *type, const muc_mcu_tile_layer *layer)
 {
     const char *function = muc_mcu_find_kernel(l->isa, name)->function;
     bool fits;
@@ -325,8 +326,15 @@ static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const 
     MUC_TRY(muc_mcu_begin_tiled_function(l, node, layer, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_step(l, node, function));
-    begin_descriptor(l, name);
+    begin_descriptor(l, type);
     return MUC_OK;
+}
+
+/* the same of the kernel's own type */
+static muc_status begin_kernel(muc_mcu_lowering *l, const muc_node *node, const char *name,
+                               const muc_mcu_tile_layer *layer)
+{
+    return begin_typed_kernel(l, node, name, name, layer);
 }
 
 /* piece: what a piece changes of the layer */
@@ -604,7 +612,7 @@ bool muc_mcu_takes_softmax_s8(const muc_mcu_lowering *l, const muc_node *node)
            zero_of(y) == INT8_MIN;
 }
 
-/* of many elements the exponentials of all differences, 1 KiB: an eighth of the instructions */
+/* the exponentials of all differences, 1 KiB */
 static muc_status add_exponentials(muc_mcu_lowering *l, const muc_softmax_scales *scales)
 {
     enum { DIFFERENCES = 256 };
@@ -620,23 +628,34 @@ static muc_status add_exponentials(muc_mcu_lowering *l, const muc_softmax_scales
     return MUC_OK;
 }
 
+/* Vectors have one kernel for layers with a table and without. */
+static const char *softmax_of(muc_mcu_isa isa, bool with_table)
+{
+    static const char name[] = "softmax_s8";
+    bool has_vectors = muc_mcu_find_kernel(isa, name)->isa != MUC_MCU_ISA_NONE;
+
+    return with_table && !has_vectors ? "softmax_exps_s8" : name;
+}
+
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const uint64_t many = 1024;
+    const uint64_t many = 256; /* then a table saves three quarters of the instructions */
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
     uint64_t rows = muc_mcu_elements(l, x, 0, x->rank - 1);
     uint32_t columns = muc_mcu_dim(l, x, x->rank - 1);
     const muc_mcu_tile_layer cut = muc_mcu_rows_layer(node, 1, rows, columns, false);
+    const bool with_table = rows * columns >= many;
+    const char *kernel = softmax_of(l->isa, with_table);
 
-    MUC_TRY(begin_kernel(l, node, "softmax_s8", &cut));
+    MUC_TRY(begin_typed_kernel(l, node, kernel, "softmax_s8", &cut));
     add_field(l, "rows", (int64_t)rows);
     add_field(l, "columns", columns);
     add_multiplier(l, "mul", "shift", scales.difference);
     add_field(l, "diff_min", scales.least);
-    if (rows * columns >= many)
+    if (with_table)
         MUC_TRY(add_exponentials(l, &scales));
-    MUC_TRY(end_kernel(l, "softmax_s8", 1, "layer.rows = (int32_t)rows;"));
+    MUC_TRY(end_kernel(l, kernel, 1, "layer.rows = (int32_t)rows;"));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
 }
