@@ -111,8 +111,8 @@ static void draw_norm(mur_norm_s8 *l)
     l->biases = biases;
     l->is_centred = (uint8_t)!chance(3);
     l->in_zero = (int8_t)draw();
-    l->min = (int8_t)between(-128, -20);
-    l->max = (int8_t)between(20, 127);
+    l->min = (int8_t)(chance(2) ? INT8_MIN : between(-128, -20));
+    l->max = (int8_t)(l->min == INT8_MIN ? INT8_MAX : between(20, 127));
 }
 
 /* 2^31 / sqrt(w) * 2^15 in floors, and the shift that comes with it */
@@ -193,7 +193,9 @@ static void check_norms(uint32_t *wrong, const char **name)
     static const struct {
         const char *name;
         void (*run)(const mur_norm_s8 *, const int8_t *, int8_t *);
-    } kernels[] = { { "mve_norm_s8", mur_mve_norm_s8 }, { "ref_norm_s8", mur_ref_norm_s8 } };
+    } kernels[] = { { "dsp_norm_s8", mur_dsp_norm_s8 },
+                    { "mve_norm_s8", mur_mve_norm_s8 },
+                    { "ref_norm_s8", mur_ref_norm_s8 } };
     mur_norm_s8 norm;
 
     draw_norm(&norm);

@@ -98,19 +98,29 @@ mur_norm_put_flat(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t 
     }
 }
 
-/* of all others */
-static inline void mur_norm_put_plain(const mur_norm_s8 *layer, const mur_norm_row *r,
-                                      const int8_t *in, int8_t *out, const int32_t *gains,
-                                      const int32_t *biases)
+/* v within bounds that few leave */
+static inline int8_t mur_norm_byte(int32_t v, int32_t min, int32_t max)
+{
+    if ((uint32_t)(v - min) <= (uint32_t)(max - min))
+        return (int8_t)v;
+    return (int8_t)(v < min ? min : max);
+}
+
+/* of all others: a function of its own, for which there are just enough registers */
+static __attribute__((noinline)) void mur_norm_put_plain(const mur_norm_s8 *layer,
+                                                         const mur_norm_row *r, const int8_t *in,
+                                                         int8_t *out, const int32_t *gains,
+                                                         const int32_t *biases)
 {
     const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
-    const int32_t by = r->shift < 31 ? r->shift : 31;
+    const int32_t by = r->shift < 31 ? r->shift : 31, min = layer->min, max = layer->max;
+    const int32_t centre = r->centre, inverse = r->inverse;
 
-    for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
-        int32_t v = mur_norm_high(in[i] * step - r->centre, r->inverse);
+    for (const int8_t *end = in + layer->width; in != end; gains += each, biases += each) {
+        int32_t v = mur_norm_high(*in++ * step - centre, inverse);
 
         v = mur_asr(mur_norm_high(v, *gains), by) + *biases;
-        out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        *out++ = mur_norm_byte(mur_asr(v, 8), min, max);
     }
 }
 
@@ -147,19 +157,20 @@ static inline __attribute__((always_inline)) void mur_norm_rows(const mur_norm_s
     }
 }
 
+/* sums of all elements and of their squares; then the zero point is taken off */
 static inline mur_norm_row mur_norm_plain_row(const mur_norm_s8 *layer, const int8_t *in)
 {
-    int32_t sum = 0;
-    uint32_t squares = 0;
+    const uint32_t n = (uint32_t)layer->columns, zero = (uint32_t)layer->in_zero;
+    uint32_t sum = 0, squares = 0;
 
-    for (int32_t run = 0; run < layer->runs; run++, in += layer->step)
-        for (int32_t i = 0; i < layer->width; i++) {
-            const int32_t q = in[i] - layer->in_zero;
-
-            sum += q;
-            squares += (uint32_t)(q * q);
+    for (int32_t run = layer->runs; run > 0; run--, in += layer->step)
+#pragma GCC unroll 4
+        for (const int8_t *p = in, *end = in + layer->width; p != end; p++) {
+            sum += (uint32_t)*p;
+            squares += (uint32_t)(*p * *p);
         }
-    return mur_norm_row_of(layer, sum, squares);
+    squares += zero * (n * zero - 2 * sum);
+    return mur_norm_row_of(layer, (int32_t)(sum - n * zero), squares);
 }
 
 static inline void mur_norm_plain(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)

@@ -1,0 +1,83 @@
+/* mur_dsp_norm.c - norms of int8 rows, two elements at a time: see mur_norm.h. */
+#include "mur_dsp.h"
+#include "mur_norm.h"
+
+#if MUR_HAVE_DSP
+
+/* in the assembly's order */
+typedef struct pairs {
+    const int8_t *in;
+    int8_t *out;
+    const int8_t *end;
+    int32_t step, less; /* less: -centre */
+    int32_t inverse;
+    const int32_t *gains, *biases;
+    int32_t by;
+} pairs;
+
+/* clang-format off */
+__attribute__((naked, noinline)) static void put_pairs(__attribute__((unused)) const pairs *p)
+{
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r9}\n"
+                     "sub lr, r3, r1\n"
+                     "lsrs lr, lr, #1\n" /* carry: an odd one */
+                     "bcc 2f\n"
+                     "ldrsb r0, [r1], #1\n"
+                     "ldr r10, [r7], #4\n"
+                     "ldr r11, [r8], #4\n"
+                     "mla r0, r0, r4, r5\n"
+                     "smmul r0, r0, r6\n"
+                     "smmul r0, r0, r10\n"
+                     "asr r0, r0, r9\n"
+                     "add r0, r0, r11\n"
+                     "ssat r0, #8, r0, asr #8\n"
+                     "strb r0, [r2], #1\n"
+                     "b 2f\n"
+                     "1:\n"
+                     "ldrsb r0, [r1, #1]\n"
+                     "ldrsb r12, [r1], #2\n"
+                     "ldrd r10, r11, [r7], #8\n"
+                     "mla r0, r0, r4, r5\n"
+                     "mla r12, r12, r4, r5\n"
+                     "smmul r0, r0, r6\n"
+                     "smmul r12, r12, r6\n"
+                     "smmul r0, r0, r11\n"
+                     "smmul r12, r12, r10\n"
+                     "ldrd r10, r11, [r8], #8\n"
+                     "asr r0, r0, r9\n"
+                     "asr r12, r12, r9\n"
+                     "add r0, r0, r11\n"
+                     "add r12, r12, r10\n"
+                     "ssat r0, #8, r0, asr #8\n"
+                     "ssat r12, #8, r12, asr #8\n"
+                     "strb r0, [r2, #1]\n"
+                     "strb r12, [r2], #2\n"
+                     "2: cmp r1, r3\n"
+                     "bne 1b\n"
+                     "pop {r4-r11, pc}\n");
+}
+/* clang-format on */
+
+static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *in, int8_t *out,
+                const int32_t *gains, const int32_t *biases)
+{
+    const int32_t step = layer->columns * (1 << layer->head), by = r->shift < 31 ? r->shift : 31;
+    const pairs p = { in, out, in + layer->width, step, -r->centre, r->inverse, gains, biases, by };
+
+    if (layer->of_runs || layer->min != INT8_MIN || layer->max != INT8_MAX)
+        mur_norm_put_plain(layer, r, in, out, gains, biases);
+    else
+        put_pairs(&p);
+}
+
+#else
+
+#define put mur_norm_put_plain
+
+#endif
+
+void mur_dsp_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_norm_rows(layer, in, out, mur_norm_plain_row, put);
+}
