@@ -160,17 +160,18 @@ static inline __attribute__((always_inline)) void mur_norm_rows(const mur_norm_s
 /* sums of all elements and of their squares; then the zero point is taken off */
 static inline mur_norm_row mur_norm_plain_row(const mur_norm_s8 *layer, const int8_t *in)
 {
-    const uint32_t n = (uint32_t)layer->columns, zero = (uint32_t)layer->in_zero;
-    uint32_t sum = 0, squares = 0;
+    const int32_t n = layer->columns, zero = layer->in_zero;
+    uint32_t squares = 0;
+    int32_t sum = 0;
 
     for (int32_t run = layer->runs; run > 0; run--, in += layer->step)
 #pragma GCC unroll 4
         for (const int8_t *p = in, *end = in + layer->width; p != end; p++) {
-            sum += (uint32_t)*p;
+            sum += *p;
             squares += (uint32_t)(*p * *p);
         }
-    squares += zero * (n * zero - 2 * sum);
-    return mur_norm_row_of(layer, (int32_t)(sum - n * zero), squares);
+    squares += (uint32_t)zero * ((uint32_t)(n * zero) - 2 * (uint32_t)sum);
+    return mur_norm_row_of(layer, sum - n * zero, squares);
 }
 
 static inline void mur_norm_plain(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
