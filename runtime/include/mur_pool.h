@@ -81,4 +81,26 @@ static inline void mur_pool_average(const mur_pool_window *w, const mur_pool_s8 
     }
 }
 
+/* a layer of mur_mean_s8 */
+static inline void mur_mean_plain(const mur_mean_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const mur_mean_s8 l = *layer; /* in registers: out might be anything */
+    int32_t zeros = l.pixels * l.in_zero;
+
+    for (int32_t left = l.c, some; left > 0; left -= some, in += some) {
+        int32_t sums[4] = { -zeros, -zeros, -zeros, -zeros };
+        const int8_t *p = in;
+
+        some = left >= 4 ? 4 : 1;
+        if (some == 1)
+            for (int32_t i = 0; i < l.pixels; i++, p += l.c)
+                sums[0] += *p;
+        else
+            for (int32_t i = 0; i < l.pixels; i++, p += l.c)
+                sums[0] += p[0], sums[1] += p[1], sums[2] += p[2], sums[3] += p[3];
+        for (int32_t i = 0; i < some; i++)
+            *out++ = mur_requant(sums[i], l.mul, l.shift, &l.output);
+    }
+}
+
 #endif

@@ -151,7 +151,7 @@ void mur_mve_mean_s8(const mur_mean_s8 *layer, const int8_t *in, int8_t *out)
 
 void mur_mve_mean_s8(const mur_mean_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_ref_mean_s8(layer, in, out);
+    mur_mean_plain(layer, in, out);
 }
 
 static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
