@@ -14,8 +14,7 @@
 
 enum {
     MOST_PUT_OFF = 2 * MOST_KEPT,
-    MOST_RESULTS = 1 << 15, /* numbers that wait */
-    MOST_ROWS = 4           /* of a product: more are work enough for all threads */
+    MOST_RESULTS = 1 << 16 /* numbers that wait */
 };
 
 typedef struct put_off_instruction {
@@ -51,7 +50,7 @@ int muc_fast_put_off(void *arg, mur_sim *sim, enum mur_engine engine, const uint
     fast_put_off *of = product->put_off;
     put_off_instruction *next = &of->instructions[of->count];
 
-    if (product->count == 0 || of->count == MOST_PUT_OFF || product->kept->rows > MOST_ROWS ||
+    if (product->count == 0 || of->count == MOST_PUT_OFF ||
         !mur_sim_can_follow(words, product->kept->words))
         return 0;
     if (of->count++ == 0)
