@@ -22,7 +22,7 @@ _muc() {
     new) options="--preprocess --dim --type --arch --board --model --quant --calib --keep-float --ctx-size --tokenizer --threads --json --color --help" ;;
     flash) options="--board --run --json --color --help" ;;
     frontend) options="--output --force --features --machine --name --package --json --color --help" ;;
-    merge) options="--tokenizer --format --table --json --color --help" ;;
+    merge) options="--output --tokenizer --format --table --json --color --help" ;;
     tokenize) options="--prompt --file --ids --no-bos --no-special --tokenizer --format --table --json --color --help" ;;
     bench) options="--n-predict --n-prompt --n-depth --repetitions --ctx-size --tokenizer --threads --format --table --json --color --help" ;;
     verify) options="--input --image --preprocess --dim --type --arch --quant --calib --keep-float --trace --prompt --ctx-size --tokenizer --threads --format --table --json --color --help" ;;
@@ -32,7 +32,7 @@ _muc() {
     inspect) options="--preprocess --dim --type --arch --quant --calib --keep-float --tokenizer --format --table --json --color --help" ;;
     dis) options="--position --call --color --help" ;;
     as) options="--output --color --help" ;;
-    quantize) options="--output --quant --bits --calib --ctx-size --tokenizer --threads --json --color --help" ;;
+    quantize) options="--output --quant --bits --calib --shard --ctx-size --tokenizer --threads --json --color --help" ;;
     compress) options="--output --force --machine --quant --bits --embed-bits --budget-flash --calib --seed --text --task --window --limit --data --teacher --cases --steps --batch --rate --prune --ctx-size --tokenizer --threads --json --color --help" ;;
     synth) options="--output --shape --layers --force --seed --threads --json --color --help" ;;
     targets) options="--json --color --help" ;;

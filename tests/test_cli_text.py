@@ -364,6 +364,31 @@ def test_shards_merged_are_one_run():
     has(muc("eval", RESCUE, "--task", text, "--shard", "1/2", status=USAGE)[1], "--shard")
 
 
+def test_shards_of_blocks_merged_are_one_run():
+    whole, options = WORK / "whole.bdt", ["--bits", 5]
+    muc("quantize", RESCUE, "-o", whole, *options)
+    for shards in (2, 3, 40):  # there are 29 matrices
+        parts = []
+        for shard in range(shards, 0, -1):
+            parts.append(WORK / f"blocks{shard}of{shards}.bdt")
+            muc("quantize", RESCUE, "-o", parts[-1], *options, "--shard", f"{shard}/{shards}")
+        muc("merge", *parts, "-o", WORK / "merged.bdt")
+        assert (WORK / "merged.bdt").read_bytes() == whole.read_bytes(), shards
+    first, second, third = (WORK / f"blocks{shard}of3.bdt" for shard in (1, 2, 3))
+    other, cut, refused = WORK / "other.bdt", WORK / "cut.bdt", WORK / "refused.bdt"
+    muc("quantize", RESCUE, "-o", other, "--bits", 4.7, "--shard", "2/3")
+    cut.write_bytes(second.read_bytes()[:9000])
+    for parts, status, message in (
+            ((first, third), USAGE, "shard 2 of 3 is missing"), ((first, second, third, second), USAGE, "shard 2 of 3 is given twice"),
+            ((first, other, third), MISMATCH, "parts of one model"), ((first, WORK / "blocks2of2.bdt"), MISMATCH, "parts of one model"),
+            ((first, cut, third), MALFORMED, "damaged or cut short"), ((whole,), MALFORMED, "not a part"),
+            ((RESCUE / "config.json",), MALFORMED, "not a part")):
+        has(muc("merge", *parts, "-o", refused, status=status)[1], message)
+        assert not refused.exists()
+    has(muc("compile", second, "-o", refused, status=USAGE)[1], "muc merge PART")
+    has(muc("quantize", RESCUE, "-o", refused, "--calib", "auto", "--shard", "1/2", status=USAGE)[1], "--calib")
+
+
 # ---- synth ----
 
 def synth(shape, name, *options):

@@ -11,6 +11,7 @@ typedef struct muc_weight_options {
     const char *codec;       /* "bd4": BlockDialect, the default; of target mcu "int8" is */
     double bits;             /* most bits per stored weight, all bytes counted; 0: 4.8 */
     const char *calibration; /* NULL: none; "auto": text that the model generates; a text file */
+    uint32_t shard, shards;  /* of muc_quantize: part shard of shards, from 1 on; 0 shards: all */
 } muc_weight_options;
 
 /* All-zero is the default. Strings are as the command line has them. */
@@ -37,9 +38,15 @@ typedef struct muc_compile_options {
 
 /* Writes a checkpoint's weights as blocks, with all else that its program needs, to a .bdt file
  * (docs/FORMAT-bdt.md). Keys: file, bytes, weights, bits_per_weight, snr_db, and the table "blocks"
- * (kind, count). */
+ * (kind, count). A part has every shards-th matrix, and is good for muc_merge_blocks alone. */
 muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weight_options *options,
                         const char *out_path, muc_report **out);
+
+/* Writes the .bdt file of which these are all the parts, in any order: the bytes that are made
+ * without parts. Keys: file, bytes, weights, bits_per_weight. MUC_USAGE naming a part that is
+ * missing or there twice, MUC_MISMATCH for parts of different models or options. */
+muc_status muc_merge_blocks(muc_context *ctx, const char *const *paths, size_t count,
+                            const char *out_path, muc_report **out);
 
 /* Compiles a checkpoint or a .bdt file. The bytes depend on the input and the options alone, and a
  * .bdt file gives the bytes that its checkpoint gives. Keys: file, bytes, crc32, bits_per_weight,

@@ -24,7 +24,7 @@ class ModelOptions(ctypes.Structure):
 
 class WeightOptions(ctypes.Structure):
     STRUCT = "muc_weight_options"
-    _fields_ = [("codec", _text), ("bits", ctypes.c_double), ("calibration", _text)]
+    _fields_ = [("codec", _text), ("bits", ctypes.c_double), ("calibration", _text), ("shard", _count), ("shards", _count)]
 
 
 class CompileOptions(ctypes.Structure):

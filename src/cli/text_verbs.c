@@ -76,7 +76,9 @@ muc_status cli_merge(muc_context *ctx, const cli_args *args)
 
     while (args->operands[count])
         count++;
-    status = muc_merge_parts(ctx, args->operands, count, &report);
+    status = cli_given(args, OPTION_OUTPUT) ? muc_merge_blocks(ctx, args->operands, count,
+                                                               args->values[OPTION_OUTPUT], &report)
+                                            : muc_merge_parts(ctx, args->operands, count, &report);
     return cli_finish(ctx, args, status, report);
 }
 

@@ -115,6 +115,7 @@ muc_status cli_quantize(muc_context *ctx, const cli_args *args)
 
     CLI_TRY(cli_need_output(args));
     CLI_TRY(weight_options(args, &options));
+    CLI_TRY(cli_shard(args, &options.shard, &options.shards));
     CLI_TRY(cli_open_operand(ctx, args, 0, NULL, &model));
     status = muc_quantize(ctx, model, &options, args->values[OPTION_OUTPUT], &report);
     muc_model_close(model);

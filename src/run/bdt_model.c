@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "passes/weights/quantize_blocks.h"
 
-#define GRAPH "graph"
 #define TOKENS "tokens"
 #define TOKENIZER "tokenizer"
 #define TEMPLATE "prompt-template"
@@ -26,8 +26,8 @@ static void shape_of(const muc_graph *graph, const muc_tensor *tensor, uint32_t 
     *k = muc_expr_get(graph->pool, tensor->dims[tensor->rank - 1])->lo;
 }
 
-static muc_status add_constant(muc_bdt_writer *writer, const muc_graph *graph,
-                               const muc_tensor *tensor)
+muc_status muc_blocks_add_constant(muc_bdt_writer *writer, const muc_graph *graph,
+                                   const muc_tensor *tensor)
 {
     muc_bdt_entry entry = {
         .name = tensor->name,
@@ -41,24 +41,29 @@ static muc_status add_constant(muc_bdt_writer *writer, const muc_graph *graph,
 }
 
 static muc_status add_all(const muc_model *model, const muc_graph *graph, const muc_text *text,
-                          muc_bdt_writer *writer)
+                          const char *part, muc_bdt_writer *writer)
 {
-    MUC_TRY(add_bytes(writer, GRAPH, text->data, text->size));
+    MUC_TRY(add_bytes(writer, MUC_BLOCKS_GRAPH, text->data, text->size));
     MUC_TRY(add_bytes(writer, TOKENS, &model->tokens, sizeof(model->tokens)));
     if (model->tokenizer_bytes)
         MUC_TRY(add_bytes(writer, TOKENIZER, model->tokenizer_form, model->tokenizer_bytes));
     if (model->prompt_template)
         MUC_TRY(
             add_bytes(writer, TEMPLATE, model->prompt_template, strlen(model->prompt_template)));
+    if (part)
+        MUC_TRY(add_bytes(writer, MUC_BLOCKS_PART, part, strlen(part)));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        if (graph->tensors[i].kind == MUC_TENSOR_CONST)
-            MUC_TRY(add_constant(writer, graph, &graph->tensors[i]));
+        const muc_tensor *tensor = &graph->tensors[i];
+
+        if (tensor->kind == MUC_TENSOR_CONST &&
+            (tensor->sequence || !part || !muc_becomes_blocks(graph, i)))
+            MUC_TRY(muc_blocks_add_constant(writer, graph, tensor));
     }
     return MUC_OK;
 }
 
 muc_status muc_blocks_write(muc_context *ctx, const muc_model *model, const muc_graph *graph,
-                            const char *path)
+                            const char *part, const char *path)
 {
     muc_bdt_writer *writer;
     muc_text text = { 0 };
@@ -68,7 +73,7 @@ muc_status muc_blocks_write(muc_context *ctx, const muc_model *model, const muc_
     muc_graph_print(graph, &text);
     status = muc_text_status(ctx, &text);
     if (status == MUC_OK)
-        status = add_all(model, graph, &text, writer);
+        status = add_all(model, graph, &text, part, writer);
     muc_text_free(&text);
     if (status == MUC_OK)
         return muc_bdt_commit(writer);
@@ -98,6 +103,9 @@ muc_status muc_blocks_open(muc_context *ctx, muc_model *model)
     const muc_bdt_entry *tokens, *tokenizer, *template;
 
     MUC_TRY(muc_bdt_read(ctx, model->file.bytes, &model->blocks));
+    if (muc_bdt_find(&model->blocks, MUC_BLOCKS_PART))
+        return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
+                        "is a part of a model: muc merge PART... -o FILE puts parts together");
     MUC_TRY(need_entry(ctx, model, TOKENS, MUC_BDT_BYTES, &tokens));
     if (tokens->bytes != sizeof(model->tokens))
         return muc_fail(ctx, MUC_MALFORMED, model->path, MUC_NO_OFFSET,
@@ -145,7 +153,7 @@ muc_status muc_blocks_graph(muc_context *ctx, const muc_model *model, muc_graph 
     muc_graph *graph;
     muc_status status = MUC_OK;
 
-    MUC_TRY(need_entry(ctx, model, GRAPH, MUC_BDT_BYTES, &text));
+    MUC_TRY(need_entry(ctx, model, MUC_BLOCKS_GRAPH, MUC_BDT_BYTES, &text));
     MUC_TRY(muc_graph_parse(ctx, (muc_bytes){ text->data, text->bytes, model->path }, &graph));
     for (uint32_t i = 0; i < graph->tensor_count && status == MUC_OK; i++) {
         muc_tensor *tensor = &graph->tensors[i];

@@ -102,11 +102,16 @@ static muc_status quantize_weights(muc_context *ctx, const muc_model *model,
                                    const muc_weight_options *options, muc_graph *graph,
                                    muc_quantize_result *out)
 {
-    muc_quantize_options pass = { .bits_per_weight = options->bits };
+    muc_quantize_options pass = { .bits_per_weight = options->bits,
+                                  .shard = options->shard,
+                                  .shards = options->shards };
     muc_calibration texts;
     muc_arena arena = { 0 };
     muc_status status = MUC_OK;
 
+    if (options->calibration && options->shards)
+        return muc_fail(ctx, MUC_USAGE, "--calib", MUC_NO_OFFSET,
+                        "error feedback needs the layers before: there are no parts with it");
     if (options->calibration) {
         pass.calibration = &texts;
         status = muc_calibration_open(ctx, model, graph, options->calibration, &arena, &texts);
@@ -126,7 +131,8 @@ muc_status muc_graph_quantize(muc_context *ctx, const muc_model *model,
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         muc_tensor *tensor = &graph->tensors[i];
 
-        if (tensor->kind == MUC_TENSOR_CONST && !tensor->sequence)
+        if (tensor->kind == MUC_TENSOR_CONST && !tensor->sequence &&
+            !(options->shards && muc_becomes_blocks(graph, i))) /* another part's */
             MUC_TRY(widen(ctx, graph, tensor));
     }
     return MUC_OK;

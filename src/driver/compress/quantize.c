@@ -1,6 +1,7 @@
 /* quantize.c - quantizes a checkpoint to a .bdt file: muc quantize. */
-#include "base/real.h"
 #include "base/locale.h"
+#include "base/real.h"
+#include "base/text.h"
 #include "run/bdt_model.h"
 #include "run/model_graph.h"
 #include "report/report_builder.h"
@@ -36,6 +37,24 @@ static muc_status report_blocks(muc_context *ctx, const char *path,
     return muc_report_status(ctx, report);
 }
 
+/* what a part says of itself, with what must be the same in all of them */
+static muc_status write_blocks(muc_context *ctx, const muc_model *model, const muc_graph *graph,
+                               const muc_weight_options *options, const muc_bd_rule *rule,
+                               const char *path)
+{
+    muc_text part = { 0 };
+    muc_status status;
+
+    if (options->shards)
+        muc_text_add(&part, "%u/%u kinds %u price %u", options->shard, options->shards, rule->kinds,
+                     rule->price);
+    status = muc_text_status(ctx, &part);
+    if (status == MUC_OK)
+        status = muc_blocks_write(ctx, model, graph, part.data, path);
+    muc_text_free(&part);
+    return status;
+}
+
 muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weight_options *options,
                         const char *out_path, muc_report **out)
 {
@@ -54,7 +73,7 @@ muc_status muc_quantize(muc_context *ctx, const muc_model *model, const muc_weig
     MUC_TRY(muc_model_graph(ctx, model, &graph));
     status = muc_graph_quantize(ctx, model, options, graph, &result);
     if (status == MUC_OK)
-        status = muc_blocks_write(ctx, model, graph, out_path);
+        status = write_blocks(ctx, model, graph, options, &result.rule, out_path);
     if (status == MUC_OK)
         status = report_blocks(ctx, out_path, &result, out);
     muc_graph_free(graph);

@@ -18,6 +18,7 @@ typedef struct quantizing {
     size_t count;
     uint64_t weights;
     muc_bd_rule rule;
+    uint32_t shard, shards;
     muc_quantize_result *result; /* or NULL */
 } quantizing;
 
@@ -32,6 +33,14 @@ static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uin
                         "%s of type %s, expected real numbers",
                         tensor->data ? "elements" : "no data", muc_dtype_get(tensor->dtype)->name);
     return MUC_OK;
+}
+
+bool muc_becomes_blocks(const muc_graph *graph, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (muc_op_has_matrix(graph->nodes[i].op) && graph->nodes[i].inputs[1] == tensor)
+            return graph->tensors[tensor].kind == MUC_TENSOR_CONST;
+    return false;
 }
 
 /* the constant matrices in the order of the nodes that use them first */
@@ -96,12 +105,19 @@ static muc_status choose_rule(const quantizing *q, double bits, muc_bd_rule *out
     return muc_bd_afford(q->ctx, q->matrices, q->count, bits_of_b4(q), out);
 }
 
+static bool is_mine(const quantizing *q, size_t i)
+{
+    return q->shards == 0 || i % q->shards == q->shard - 1;
+}
+
 /* Room for what planning finds, where encoding takes it from there. */
 static muc_status new_kept(quantizing *q)
 {
     for (size_t i = 0; i < q->count; i++) {
         muc_bd_matrix *m = &q->matrices[i];
 
+        if (!is_mine(q, i))
+            continue;
         MUC_TRY(MUC_NEW_ARRAY(q->ctx, room, muc_bd_kept_count(m->n, m->k), &m->kept));
     }
     return MUC_OK;
@@ -128,6 +144,7 @@ static muc_status attach(quantizing *q, size_t i, const muc_bd_sequence *sequenc
     tensor->sequence_rests = true;
     if (!result)
         return MUC_OK;
+    result->weights += (uint64_t)q->matrices[i].n * q->matrices[i].k;
     result->bytes += sequence->bytes;
     for (unsigned kind = 0; kind < MUC_BD_KIND_COUNT; kind++)
         result->blocks[kind] += sequence->blocks[kind];
@@ -152,7 +169,8 @@ static muc_status quantize_matrix(quantizing *q, size_t i, const muc_feedback *f
 static muc_status quantize_plain(quantizing *q)
 {
     for (size_t i = 0; i < q->count; i++) {
-        MUC_TRY(quantize_matrix(q, i, NULL));
+        if (is_mine(q, i))
+            MUC_TRY(quantize_matrix(q, i, NULL));
         free_kept(&q->matrices[i]);
         muc_progress(q->ctx, "quantizing", i + 1, q->count);
     }
@@ -187,7 +205,7 @@ static muc_status quantize(quantizing *q, const muc_quantize_options *options)
         MUC_TRY(new_kept(q));
     MUC_TRY(choose_rule(q, options->bits_per_weight, &q->rule));
     if (q->result)
-        q->result->weights = q->weights;
+        q->result->rule = q->rule;
     if (options->calibration)
         return muc_calibrate(q->ctx, q->graph, options->calibration, quantize_calibrated, q);
     return quantize_plain(q);
@@ -196,7 +214,11 @@ static muc_status quantize(quantizing *q, const muc_quantize_options *options)
 muc_status muc_quantize_weights(muc_context *ctx, muc_graph *graph,
                                 const muc_quantize_options *options, muc_quantize_result *out)
 {
-    quantizing q = { .ctx = ctx, .graph = graph, .result = out };
+    quantizing q = { .ctx = ctx,
+                     .graph = graph,
+                     .shard = options->shard,
+                     .shards = options->shards,
+                     .result = out };
     muc_status status;
 
     if (out)

@@ -12,13 +12,19 @@
 typedef struct muc_quantize_options {
     double bits_per_weight; /* most bits per stored weight, all bytes counted; 0: the default */
     const muc_calibration *calibration; /* texts for error feedback, or NULL: least squares */
+    uint32_t shard, shards; /* only every shards-th matrix gets a sequence, from the shard-th of
+                             * them on, of a plan for all; 0 shards: all. Without calibration. */
 } muc_quantize_options;
 
 typedef struct muc_quantize_result {
-    uint64_t weights, bytes; /* of all sequences, their tile indices included */
+    uint64_t weights, bytes; /* of the sequences made, their tile indices included */
     uint64_t blocks[MUC_BD_KIND_COUNT], shared;
     double error, energy; /* sums of (w - v)^2 and w^2 */
+    muc_bd_rule rule;     /* for all */
 } muc_quantize_result;
+
+/* Is the tensor a constant that becomes blocks? */
+bool muc_becomes_blocks(const muc_graph *graph, uint32_t tensor);
 
 /* Quantizes every matrix that a LINEAR multiplies by or an EMBED looks up, and attaches its
  * sequence to the tensor; the graph owns it. Same bytes at any thread count. out NULL: nobody asks
