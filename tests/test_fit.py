@@ -152,6 +152,13 @@ def test_compile_and_verify_take_one_sample_as_fit_does():
     has(muc("verify", WORK / "open_c", net, "--input", WORK / "one.npy", status=MISMATCH)[1], "--dim batch=1..4")
 
 
+def test_a_machine_chooses_its_target():
+    report = fit("--machine", "nrf52840")
+    assert [(row["target"], row["machine"]) for row in report["machines"]] == [("mcu", "nrf52840")]
+    assert json.loads(muc("compile", "--machine", "nrf52840", "-o", WORK / "chosen_c", "--json")[0])["machine"] == "nRF52840"
+    assert fit("--machine", "uthinker-6400")["machines"][0]["target"] == "uthinker"
+
+
 def test_a_model_that_fits_no_machine_ends_with_3_and_the_figures():
     need_data()
     machine = WORK / "small.ini"

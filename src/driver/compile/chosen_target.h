@@ -7,10 +7,11 @@
 #include "targets/target.h"
 
 bool muc_target_takes(const muc_target *target, const muc_model *model);
-/* The target of this name (NULL: the first that takes the model). Fails with MUC_USAGE if there is
- * none, MUC_UNSUPPORTED if it does not take the model. */
-muc_status muc_target_find(muc_context *ctx, const muc_model *model, const char *name,
-                           const muc_target **out);
+/* The target that the options name; if they name none, the first that takes the model and, where
+ * the machine is a built-in one, has it. Fails with MUC_USAGE if there is none, MUC_UNSUPPORTED if
+ * it does not take the model. */
+muc_status muc_target_find(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, const muc_target **out);
 
 /* A copy of a network with shapes alone of its large constants, as int8 if a guess is given, for a
  * target to plan; its graph is for the caller to free, and NULL if all constants have fewer than

@@ -1,6 +1,8 @@
 /* compile.c - chooses the target for a model and compiles it; lists all targets. */
 #include "driver/compile/chosen_target.h"
 
+#include <string.h>
+
 #include "base/choice.h"
 #include "base/file.h"
 #include "base/output_folder.h"
@@ -22,14 +24,29 @@ bool muc_target_takes(const muc_target *target, const muc_model *model)
     return target->takes >> model->kind & 1;
 }
 
-/* the first that takes the model, or NULL */
-static const muc_target *find_default(const muc_model *model)
+static bool has_machine(const muc_target *target, const char *name)
 {
-    const muc_target *target;
+    const muc_target_machine *machine;
 
-    for (size_t i = 0; (target = muc_target_get(i)) && !muc_target_takes(target, model);)
-        i++;
-    return target;
+    for (size_t i = 0; (machine = target->machine_at(i)); i++)
+        if (strcmp(machine->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* the first that takes the model and has the machine, or that takes the model, or NULL */
+static const muc_target *find_default(const muc_model *model, const char *machine)
+{
+    const muc_target *target, *first = NULL;
+
+    for (size_t i = 0; (target = muc_target_get(i)); i++) {
+        if (!muc_target_takes(target, model))
+            continue;
+        if (!machine || has_machine(target, machine))
+            return target;
+        first = first ? first : target;
+    }
+    return first;
 }
 
 static muc_status find_named(muc_context *ctx, const char *name, const muc_target **out)
@@ -46,10 +63,11 @@ static muc_status find_named(muc_context *ctx, const char *name, const muc_targe
     return MUC_OK;
 }
 
-muc_status muc_target_find(muc_context *ctx, const muc_model *model, const char *name,
-                           const muc_target **out)
+muc_status muc_target_find(muc_context *ctx, const muc_model *model,
+                           const muc_compile_options *options, const muc_target **out)
 {
-    const muc_target *fitting = find_default(model);
+    const muc_target *fitting = find_default(model, options->machine);
+    const char *name = options->target;
 
     if (!fitting)
         return muc_fail(ctx, MUC_USAGE, model->path, MUC_NO_OFFSET,
@@ -80,10 +98,11 @@ static muc_status check_inputs(muc_context *ctx, const muc_model *model, const m
 }
 
 /* the target, to which nothing but its memories stands in the way */
-static muc_status choose(muc_context *ctx, const muc_model *model, const char *name,
-                         const char *out_path, const muc_target **out)
+static muc_status choose(muc_context *ctx, const muc_model *model,
+                         const muc_compile_options *options, const char *out_path,
+                         const muc_target **out)
 {
-    MUC_TRY(muc_target_find(ctx, model, name, out));
+    MUC_TRY(muc_target_find(ctx, model, options, out));
     if (model->kind != MUC_MODEL_NETWORK)
         MUC_TRY(muc_model_need_tokenizer(ctx, model));
     MUC_TRY((*out)->check_output(ctx, out_path));
@@ -145,7 +164,7 @@ muc_status muc_compile_precheck(muc_context *ctx, const muc_model *model,
     muc_int8_guess guess = { .keep = keep };
     muc_status status;
 
-    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    MUC_TRY(choose(ctx, model, options, out_path, &target));
     status = plan(ctx, model, target, options, 0, &guess);
     if (status == MUC_UNSUPPORTED) { /* whatever the scales are? */
         muc_error_clear(ctx);
@@ -161,7 +180,7 @@ muc_status muc_compile(muc_context *ctx, const muc_model *model, const muc_compi
     MUC_IN_C_LOCALE;
     const muc_target *target = NULL;
 
-    MUC_TRY(choose(ctx, model, options->target, out_path, &target));
+    MUC_TRY(choose(ctx, model, options, out_path, &target));
     if (model->kind == MUC_MODEL_NETWORK)
         MUC_TRY(judge(ctx, plan(ctx, model, target, options, LARGE_CONSTANTS, NULL)));
     return target->compile(ctx, model, options, out_path, out);

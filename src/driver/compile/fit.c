@@ -283,7 +283,7 @@ static muc_status fit(fit_job *job, const muc_compile_options *options)
     const muc_target *named = NULL;
 
     if (options->target || options->machine)
-        MUC_TRY(muc_target_find(job->ctx, job->model, options->target, &named));
+        MUC_TRY(muc_target_find(job->ctx, job->model, options, &named));
     job->machines = options->machine ? 1 : count_machines(job->model);
     muc_report_add_text(job->report, "file", "%s", job->model->path);
     if (job->model->one_sample)
