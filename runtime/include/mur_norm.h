@@ -81,7 +81,7 @@ static inline mur_norm_row mur_norm_row_of(const mur_norm_s8 *layer, int32_t sum
     return r;
 }
 
-/* the results of a run of a row whose shift is below 0: nearly constant ones */
+/* the results of a row whose shift is below 0: nearly constant ones */
 static __attribute__((noinline, cold)) void
 mur_norm_put_flat(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *in, int8_t *out,
                   const int32_t *gains, const int32_t *biases)
@@ -89,13 +89,15 @@ mur_norm_put_flat(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t 
     const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
     const int32_t by = 1 << (r->shift > -10 ? -r->shift : 10);
 
-    for (int32_t i = 0; i < layer->width; i++, gains += each, biases += each) {
-        int32_t v = mur_norm_high(in[i] * step - r->centre, r->inverse);
+    for (int32_t run = 0; run < layer->runs; run++, in += layer->step, out += layer->step)
+        for (int32_t i = 0; i < layer->width; i++) {
+            const int32_t gain = each ? i : run;
+            int32_t v = mur_norm_high(in[i] * step - r->centre, r->inverse);
 
-        v = mur_clamp(mur_norm_high(v, *gains), -(1 << 20), 1 << 20);
-        v = v * by + *biases;
-        out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
-    }
+            v = mur_clamp(mur_norm_high(v, gains[gain]), -(1 << 20), 1 << 20);
+            v = v * by + biases[gain];
+            out[i] = (int8_t)mur_clamp(mur_asr(v, 8), layer->min, layer->max);
+        }
 }
 
 /* v within bounds that few leave */
@@ -106,11 +108,11 @@ static inline int8_t mur_norm_byte(int32_t v, int32_t min, int32_t max)
     return (int8_t)(v < min ? min : max);
 }
 
-/* of all others: a function of its own, for which there are just enough registers */
-static __attribute__((noinline)) void mur_norm_put_plain(const mur_norm_s8 *layer,
-                                                         const mur_norm_row *r, const int8_t *in,
-                                                         int8_t *out, const int32_t *gains,
-                                                         const int32_t *biases)
+/* a run of all others: a function of its own, for which there are just enough registers */
+static __attribute__((noinline)) void mur_norm_put_run(const mur_norm_s8 *layer,
+                                                       const mur_norm_row *r, const int8_t *in,
+                                                       int8_t *out, const int32_t *gains,
+                                                       const int32_t *biases)
 {
     const int32_t step = layer->columns * (1 << layer->head), each = !layer->of_runs;
     const int32_t by = r->shift < 31 ? r->shift : 31, min = layer->min, max = layer->max;
@@ -124,8 +126,21 @@ static __attribute__((noinline)) void mur_norm_put_plain(const mur_norm_s8 *laye
     }
 }
 
-/* What a kernel makes rows with: what a row shares, and the results of a run, of a shift of 0 or
- * more; of_runs: its gain and bias are one. */
+static inline void mur_norm_put_plain(const mur_norm_s8 *layer, const mur_norm_row *r,
+                                      const int8_t *in, int8_t *out, const int32_t *gains,
+                                      const int32_t *biases)
+{
+    for (int32_t run = 0; run < layer->runs; run++) {
+        mur_norm_put_run(layer, r, in, out, gains, biases);
+        in += layer->step;
+        out += layer->step;
+        gains += layer->of_runs;
+        biases += layer->of_runs;
+    }
+}
+
+/* What a kernel makes rows with: what a row shares, and the results of one of a shift of 0 or more.
+ */
 typedef mur_norm_row mur_norm_row_function(const mur_norm_s8 *layer, const int8_t *in);
 typedef void mur_norm_put_function(const mur_norm_s8 *layer, const mur_norm_row *r,
                                    const int8_t *in, int8_t *out, const int32_t *gains,
@@ -134,22 +149,19 @@ typedef void mur_norm_put_function(const mur_norm_s8 *layer, const mur_norm_row 
 static inline __attribute__((always_inline)) void mur_norm_rows(const mur_norm_s8 *layer,
                                                                 const int8_t *in, int8_t *out,
                                                                 mur_norm_row_function *row_of,
-                                                                mur_norm_put_function *put_run)
+                                                                mur_norm_put_function *put_row)
 {
     const int32_t gains = layer->of_runs ? layer->runs : layer->width;
 
     for (int32_t n = 0, group = 0, image = 0; n < layer->rows; n++) {
-        int32_t at = image + group * layer->next, gain = group * gains;
+        const int32_t at = image + group * layer->next, gain = group * gains;
         const mur_norm_row r = row_of(layer, in + at);
 
-        for (int32_t run = 0; run < layer->runs; run++, at += layer->step) {
-            if (r.shift < 0)
-                mur_norm_put_flat(layer, &r, in + at, out + at, layer->gains + gain,
-                                  layer->biases + gain);
-            else
-                put_run(layer, &r, in + at, out + at, layer->gains + gain, layer->biases + gain);
-            gain += layer->of_runs;
-        }
+        if (r.shift < 0)
+            mur_norm_put_flat(layer, &r, in + at, out + at, layer->gains + gain,
+                              layer->biases + gain);
+        else
+            put_row(layer, &r, in + at, out + at, layer->gains + gain, layer->biases + gain);
         if (++group == layer->groups) {
             group = 0;
             image += layer->groups * layer->columns;

@@ -63,12 +63,17 @@ static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *i
                 const int32_t *gains, const int32_t *biases)
 {
     const int32_t step = layer->columns * (1 << layer->head), by = r->shift < 31 ? r->shift : 31;
-    const pairs p = { in, out, in + layer->width, step, -r->centre, r->inverse, gains, biases, by };
 
-    if (layer->of_runs || layer->min != INT8_MIN || layer->max != INT8_MAX)
+    if (layer->of_runs || layer->min != INT8_MIN || layer->max != INT8_MAX) {
         mur_norm_put_plain(layer, r, in, out, gains, biases);
-    else
+        return;
+    }
+    for (int32_t run = 0; run < layer->runs; run++, in += layer->step, out += layer->step) {
+        const pairs p = { in,     out, in + layer->width, step, -r->centre, r->inverse, gains,
+                          biases, by };
+
         put_pairs(&p);
+    }
 }
 
 #else

@@ -69,21 +69,32 @@ static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_
     }
 }
 
-/* as many as b has */
+/* as many as b has, each rounded as in scale */
 static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     const mur_output_s8 *to = &layer->output;
-    int32x4_t min = vdupq_n_s32(to->min), max = vdupq_n_s32(to->max);
-    int32_t a_zero = layer->a_zero, b_zero = layer->b_zero, zero = to->zero;
-    side_scale by = side_of(0, 0, layer->mul, layer->shift);
+    const int32x4_t a_zero = vdupq_n_s32(layer->a_zero), b_zero = vdupq_n_s32(layer->b_zero);
+    const int32x4_t zero = vdupq_n_s32(to->zero);
+    const int32x4_t min = vdupq_n_s32(to->min), max = vdupq_n_s32(to->max);
 
-    for (int32_t left = layer->b_count; left > 0; left -= 4) {
-        int32x4_t x, y;
-
-        load_two(&a, &b, left, &x, &y);
-        x = scale(vmulq_s32(vsubq_n_s32(x, a_zero), vsubq_n_s32(y, b_zero)), &by);
-        store_some(&out, left, vminq_s32(vmaxq_s32(vaddq_n_s32(x, zero), min), max));
-    }
+    __asm__ volatile("dlstp.32 lr, %3\n"
+                     "1: vldrb.s32 q0, [%0], #4\n"
+                     "vldrb.s32 q1, [%1], #4\n"
+                     "vsub.i32 q0, q0, %q7\n"
+                     "vsub.i32 q1, q1, %q8\n"
+                     "vmul.i32 q0, q0, q1\n"
+                     "vqrdmulh.s32 q0, q0, %4\n"
+                     "vqdmlah.s32 q0, q0, %5\n"
+                     "vrshl.s32 q0, %6\n"
+                     "vadd.i32 q0, q0, %q9\n"
+                     "vmax.s32 q0, q0, %q10\n"
+                     "vmin.s32 q0, q0, %q11\n"
+                     "vstrb.32 q0, [%2], #4\n"
+                     "letp lr, 1b\n"
+                     : "+l"(a), "+l"(b), "+l"(out)
+                     : "r"(layer->b_count), "r"(layer->mul), "r"(layer->shift < 0),
+                       "r"(layer->shift), "w"(a_zero), "w"(b_zero), "w"(zero), "w"(min), "w"(max)
+                     : "lr", "q0", "q1", "memory");
 }
 
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
