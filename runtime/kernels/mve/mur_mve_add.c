@@ -4,72 +4,60 @@
 
 #if MUR_HAVE_MVE
 
-/* Up to `left` of four of a and of b, and goes on: asm, for compilers carry a predicate about in
- * the core's registers. */
-static inline void load_two(const int8_t **a, const int8_t **b, int32_t left, int32x4_t *x,
-                            int32x4_t *y)
+/* whether a side is scaled by a half, which its left shift holds, as TFLite's greater one is */
+static int is_half(int32_t mul, int32_t shift)
 {
-    __asm__ volatile("vctp.32 %4\n"
-                     "vpstt\n"
-                     "vldrbt.s32 %q2, [%0], #4\n"
-                     "vldrbt.s32 %q3, [%1], #4\n"
-                     : "+l"(*a), "+l"(*b), "=&w"(*x), "=w"(*y)
-                     : "r"(left)
-                     : "p0", "memory");
+    return mul == 1 << 30 && shift == 0;
 }
 
-static inline void store_some(int8_t **out, int32_t left, int32x4_t x)
+/* sum: of the sides */
+#define ADD_LOOP(sum) \
+    __asm__ volatile("dlstp.32 lr, %3\n" \
+                     "1: vldrb.s32 q0, [%0], #4\n" \
+                     "vldrb.s32 q1, [%1], #4\n" \
+                     "vmlas.s32 q1, %q13, %5\n" \
+                     "vmlas.s32 q0, %q12, %4\n" \
+                     "vqrdmulh.s32 q1, q1, %6\n" \
+                     "vqdmlah.s32 q1, q1, %7\n" \
+                     "vrshl.s32 q1, %8\n" sum "vqrdmulh.s32 q0, q0, %9\n" \
+                     "vqdmlah.s32 q0, q0, %11\n" \
+                     "vrshl.s32 q0, %10\n" \
+                     "vadd.i32 q0, q0, %q14\n" \
+                     "vmax.s32 q0, q0, %q15\n" \
+                     "vmin.s32 q0, q0, %q16\n" \
+                     "vstrb.32 q0, [%2], #4\n" \
+                     "letp lr, 1b\n" \
+                     : "+l"(x), "+l"(y), "+l"(out) \
+                     : "r"(layer->b_count), "r"(x_offset), "r"(y_offset), "r"(y_mul), \
+                       "r"(y_shift < 0), "r"(y_shift), "r"(layer->mul), "r"(layer->shift), "r"(1), \
+                       "w"(half), "w"(unit), "w"(zero), "w"(min), "w"(max) \
+                     : "lr", "q0", "q1", "memory")
+
+/* The sum of as many as b has, of which x is scaled by a half, in the steps of mur_add_plain: x - 1
+ * of negative x rounded halves up is x rounded halves away from zero. */
+static void add_half(const mur_add_s8 *layer, const int8_t *x, const int8_t *y, int8_t *out,
+                     int32_t a_is_half)
 {
-    __asm__ volatile("vctp.32 %1\n"
-                     "vpst\n"
-                     "vstrbt.32 %q2, [%0], #4\n"
-                     : "+l"(*out)
-                     : "r"(left), "w"(x)
-                     : "p0", "memory");
+    const int32_t y_mul = a_is_half ? layer->b_mul : layer->a_mul;
+    const int32_t y_shift = a_is_half ? layer->b_shift : layer->a_shift;
+    const int32_t x_unit =
+        mur_shift_left(layer->subtract && !a_is_half ? -1 : 1, layer->left_shift - 1);
+    const int32_t y_unit = 1 << layer->left_shift;
+    const int32_t x_offset = -x_unit * (a_is_half ? layer->a_zero : layer->b_zero);
+    const int32_t y_offset = -y_unit * (a_is_half ? layer->b_zero : layer->a_zero);
+    const int32x4_t half = vdupq_n_s32(x_unit), unit = vdupq_n_s32(y_unit);
+    const int32x4_t zero = vdupq_n_s32(layer->zero);
+    const int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
+
+    if (layer->subtract && a_is_half)
+        ADD_LOOP("vsub.i32 q0, q0, q1\n");
+    else
+        ADD_LOOP("vadd.i32 q0, q0, q1\n");
 }
 
-/* what scales a side */
-typedef struct side_scale {
-    int32_t offset, mul, shift, one; /* offset: -zero << left_shift; one: 1 if shift is below 0 */
-} side_scale;
+#undef ADD_LOOP
 
-static inline side_scale side_of(int32_t zero, int32_t left_shift, int32_t mul, int32_t shift)
-{
-    side_scale side = { mur_shift_left(-zero, left_shift), mul, shift, shift < 0 };
-
-    return side;
-}
-
-/* MUR_REQUANT_Q31 of four by one multiplier: x - 1 of negative x rounded halves up is x rounded
- * halves away from zero */
-static inline int32x4_t scale(int32x4_t x, const side_scale *by)
-{
-    x = vqrdmulhq_n_s32(x, by->mul);
-    return vrshlq_n_s32(vqdmlahq_n_s32(x, x, by->one), by->shift);
-}
-
-/* as many as b has */
-static void add(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
-{
-    int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
-    int32x4_t unit = vdupq_n_s32(1 << layer->left_shift);
-    side_scale a_side = side_of(layer->a_zero, layer->left_shift, layer->a_mul, layer->a_shift);
-    side_scale b_side = side_of(layer->b_zero, layer->left_shift, layer->b_mul, layer->b_shift);
-    side_scale sum = side_of(0, 0, layer->mul, layer->shift);
-    int32_t zero = layer->zero, sign = layer->subtract ? -1 : 1;
-
-    for (int32_t left = layer->b_count; left > 0; left -= 4) {
-        int32x4_t x, y;
-
-        load_two(&a, &b, left, &x, &y);
-        x = scale(vmlasq_n_s32(x, unit, a_side.offset), &a_side);
-        y = scale(vmlasq_n_s32(y, unit, b_side.offset), &b_side);
-        x = scale(vmlaq_n_s32(x, y, sign), &sum);
-        store_some(&out, left, vminq_s32(vmaxq_s32(vaddq_n_s32(x, zero), min), max));
-    }
-}
-
-/* as many as b has, each rounded as in scale */
+/* as many as b has, each rounded so, too */
 static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     const mur_output_s8 *to = &layer->output;
@@ -99,8 +87,15 @@ static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, 
 
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
+    const int32_t a_is_half = is_half(layer->a_mul, layer->a_shift);
+
+    if (layer->left_shift == 0 || layer->shift == 0 ||
+        !(a_is_half || is_half(layer->b_mul, layer->b_shift))) {
+        mur_add_plain(layer, a, b, out);
+        return;
+    }
     for (int32_t i = 0; i < layer->count; i += layer->b_count)
-        add(layer, a + i, b, out + i);
+        add_half(layer, a_is_half ? a + i : b, a_is_half ? b : a + i, out + i, a_is_half);
 }
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
