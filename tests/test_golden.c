@@ -11,6 +11,7 @@
 #include "mur_block.h"
 #include "ref/golden/bd_golden.h"
 #include "ref/golden/uthinker_golden.h"
+#include "ref_model.h"
 
 static uint64_t seed = 1;
 
@@ -185,14 +186,7 @@ static void both_decoders_read_the_same_blocks(void **state)
     muc_context_free(ctx);
 }
 
-/* A model whose weights are sequences of the online encoder's blocks. */
-typedef struct model {
-    muc_context *ctx;
-    muc_checkpoint checkpoint;
-    muc_graph *graph;
-    muc_ref *ref;
-} model;
-
+/* Weights become sequences of the online encoder's blocks. */
 static void attach_sequence(model *m, muc_tensor *tensor, unsigned terms)
 {
     size_t n = muc_expr_get(m->graph->pool, tensor->dims[0])->lo;
@@ -238,22 +232,6 @@ static void open_machine(model *m, const char *path, uint32_t max_tokens, unsign
             attach_sequence(m, &m->graph->tensors[node->inputs[1]], terms);
     }
     CHECK_OK(m->ctx, muc_ref_open_machine(m->ctx, m->graph, &all, &m->ref));
-}
-
-static void close_model(model *m)
-{
-    muc_ref_close(m->ref);
-    muc_graph_free(m->graph);
-    muc_checkpoint_close(&m->checkpoint);
-    muc_context_free(m->ctx);
-}
-
-static const float *logits_of(model *m, uint32_t pos, const int32_t *tokens, uint32_t count)
-{
-    size_t rows, columns;
-
-    CHECK_OK(m->ctx, muc_ref_run_tokens(m->ref, pos, tokens, count));
-    return muc_ref_read(m->ref, "head", &rows, &columns);
 }
 
 static void grouping_of_tokens_and_threads_change_no_bit(void **state)

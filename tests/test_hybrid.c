@@ -8,53 +8,29 @@
 #include "mur_low.h"
 #include "passes/weights/hybrid_decoder.h"
 #include "random_model.h"
-#include "ref/ref.h"
+#include "ref_model.h"
 #include "stories.h"
 
-typedef struct model {
-    muc_context *ctx;
-    muc_checkpoint checkpoint;
-    muc_graph *graph;
-    muc_ref *ref;
-    muc_hybrid_levels levels;
-    muc_hybrid_result result;
-} model;
-
-static void open_graph(model *m)
+static void open_graph(model *m, muc_hybrid_levels levels, muc_hybrid_result *result)
 {
     const muc_llama_options options = { .max_tokens = 64 };
 
     CHECK_OK(m->ctx, muc_llama_build(m->ctx, &m->checkpoint, &options, &m->graph));
-    CHECK_OK(m->ctx, muc_hybrid_quantize(m->ctx, m->graph, m->levels, &m->result));
+    CHECK_OK(m->ctx, muc_hybrid_quantize(m->ctx, m->graph, levels, result));
     CHECK_OK(m->ctx, muc_ref_open(m->ctx, m->graph, &m->ref));
-}
-
-static void close_model(model *m)
-{
-    muc_ref_close(m->ref);
-    muc_graph_free(m->graph);
-    muc_checkpoint_close(&m->checkpoint);
-    muc_context_free(m->ctx);
-}
-
-static const float *feed(model *m, uint32_t pos, const int32_t *tokens, uint32_t count)
-{
-    size_t rows, columns;
-
-    CHECK_OK(m->ctx, muc_ref_run_tokens(m->ref, pos, tokens, count));
-    return muc_ref_read(m->ref, "head", &rows, &columns);
 }
 
 static void int8_costs_less_than_half_a_percent_of_perplexity(void **state)
 {
     model m = { .ctx = muc_context_new(0) };
+    muc_hybrid_result result;
     double perplexity;
     stories text;
 
     (void)state;
     CHECK_OK(m.ctx, muc_checkpoint_open(m.ctx, shared_data("llama/stories260K-hf"), &m.checkpoint));
-    open_graph(&m);
-    CHECK(m.result.error < 1e-4 * m.result.energy);
+    open_graph(&m, MUC_HYBRID_INT8, &result);
+    CHECK(result.error < 1e-4 * result.energy);
     read_stories(m.ctx, &text);
     perplexity = perplexity_of(m.ctx, m.ref, &text);
     print_message("perplexity %.4f; float32 has 3.5482\n", perplexity);
@@ -66,14 +42,15 @@ static void int8_costs_less_than_half_a_percent_of_perplexity(void **state)
 /* every block of a row on the grid of a dialect */
 static void blocks_are_of_block_dialect(void **state)
 {
-    model m = { .ctx = muc_context_new(0), .levels = MUC_HYBRID_BLOCKS };
+    model m = { .ctx = muc_context_new(0) };
+    muc_hybrid_result result;
     uint32_t blocks = 0;
     double perplexity;
     stories text;
 
     (void)state;
     CHECK_OK(m.ctx, muc_checkpoint_open(m.ctx, shared_data("llama/stories260K-hf"), &m.checkpoint));
-    open_graph(&m);
+    open_graph(&m, MUC_HYBRID_BLOCKS, &result);
     for (uint32_t t = 0; t < m.graph->tensor_count; t++) {
         const muc_tensor *tensor = &m.graph->tensors[t];
         size_t k = tensor->rank == 2 ? muc_expr_get(m.graph->pool, tensor->dims[1])->lo : 0;
@@ -101,16 +78,17 @@ static void tokens_give_the_same_bits_however_they_are_grouped(void **state)
     int32_t tokens[20];
     float all[20 * 29];
     model m = { .ctx = muc_context_new(1) };
+    muc_hybrid_result result;
 
     (void)state;
     for (uint32_t i = 0; i < 20; i++)
         tokens[i] = (int32_t)(random_u32() % 29);
     random_relative(m.ctx, &shape, true, &m.checkpoint);
-    open_graph(&m);
-    memcpy(all, feed(&m, 0, tokens, 20), sizeof(all));
+    open_graph(&m, MUC_HYBRID_INT8, &result);
+    memcpy(all, logits_of(&m, 0, tokens, 20), sizeof(all));
     for (uint32_t pos = 0, count; pos < 20; pos += count) {
         count = 1 + pos % 3 < 20 - pos ? 1 + pos % 3 : 20 - pos;
-        CHECK(memcmp(feed(&m, pos, tokens + pos, count), all + 29 * pos,
+        CHECK(memcmp(logits_of(&m, pos, tokens + pos, count), all + 29 * pos,
                      count * 29 * sizeof(*all)) == 0);
     }
     for (uint32_t i = 0; i < 20 * 29; i++)
@@ -123,6 +101,7 @@ static void weights_that_are_not_finite_are_named(void **state)
     const random_shape shape = { 1, 8, 2, 1, 4, 8, 8, 8, true };
     const muc_llama_options options = { 0 };
     model m = { .ctx = muc_context_new(1) };
+    muc_hybrid_result result;
     float *weights = NULL;
 
     (void)state;
@@ -133,7 +112,7 @@ static void weights_that_are_not_finite_are_named(void **state)
     weights[9] = NAN;
     CHECK_OK(m.ctx, muc_llama_build(m.ctx, &m.checkpoint, &options, &m.graph));
     CHECK_FAILS(m.ctx, MUC_UNSUPPORTED, "k_proj.weight",
-                muc_hybrid_quantize(m.ctx, m.graph, MUC_HYBRID_INT8, &m.result));
+                muc_hybrid_quantize(m.ctx, m.graph, MUC_HYBRID_INT8, &result));
     close_model(&m);
 }
 
@@ -141,6 +120,7 @@ static void rows_of_zeros_stay_zeros(void **state)
 {
     const random_shape shape = { 1, 8, 2, 1, 4, 8, 8, 8, true };
     model m = { .ctx = muc_context_new(1) };
+    muc_hybrid_result result;
     const int32_t token = 3;
     const float *logits;
 
@@ -150,8 +130,8 @@ static void rows_of_zeros_stay_zeros(void **state)
         if (strstr(m.checkpoint.tensors[i].name, "embed"))
             memset((void *)(uintptr_t)m.checkpoint.tensors[i].data, 0,
                    m.checkpoint.tensors[i].bytes);
-    open_graph(&m);
-    logits = feed(&m, 0, &token, 1);
+    open_graph(&m, MUC_HYBRID_INT8, &result);
+    logits = logits_of(&m, 0, &token, 1);
     for (uint32_t i = 0; i < 8; i++)
         CHECK(logits[i] == 0);
     close_model(&m);

@@ -7,15 +7,8 @@
 #include "base/json.h"
 #include "base/real.h"
 #include "models/llama.h"
-#include "ref/ref.h"
+#include "ref_model.h"
 #include "stories.h"
-
-typedef struct model {
-    muc_context *ctx;
-    muc_checkpoint checkpoint;
-    muc_graph *graph;
-    muc_ref *ref;
-} model;
 
 static void open_model(model *m, const char *path, uint32_t max_tokens, unsigned threads)
 {
@@ -25,26 +18,6 @@ static void open_model(model *m, const char *path, uint32_t max_tokens, unsigned
     CHECK_OK(m->ctx, muc_checkpoint_open(m->ctx, path, &m->checkpoint));
     CHECK_OK(m->ctx, muc_llama_build(m->ctx, &m->checkpoint, &options, &m->graph));
     CHECK_OK(m->ctx, muc_ref_open(m->ctx, m->graph, &m->ref));
-}
-
-static void close_model(model *m)
-{
-    muc_ref_close(m->ref);
-    muc_graph_free(m->graph);
-    muc_checkpoint_close(&m->checkpoint);
-    muc_context_free(m->ctx);
-}
-
-static const float *logits_of(model *m, uint32_t pos, const int32_t *tokens, uint32_t count)
-{
-    size_t rows, columns;
-    const float *logits;
-
-    CHECK_OK(m->ctx, muc_ref_run_tokens(m->ref, pos, tokens, count));
-    logits = muc_ref_read(m->ref, "head", &rows, &columns);
-    CHECK_EQ(rows, count);
-    CHECK_EQ(columns, m->checkpoint.config.vocabulary);
-    return logits;
 }
 
 static int32_t largest(const float *values, uint32_t count)
