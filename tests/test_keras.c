@@ -1,28 +1,7 @@
 /* Keras networks run by ref: every layer's output as it was recorded. */
 #include <math.h>
 
-#include "formats/network.h"
-#include "formats/npy/npz.h"
-#include "ref/ref.h"
-
-#define CONTEXT_THREADS 0
-#include "context_fixture.h"
-
-static muc_arena arena;
-static muc_network network;
-static muc_file file;
-static muc_ref *ref;
-
-static int teardown(void **state)
-{
-    muc_ref_close(ref);
-    ref = NULL;
-    muc_network_close(&network);
-    muc_file_close(&file);
-    memset(&file, 0, sizeof(file));
-    muc_arena_free(&arena);
-    return free_context(state);
-}
+#include "network_fixture.h"
 
 /* recorded [1, channels, rows, columns], found [1, rows, columns, channels]; other ranks alike */
 static size_t place_of(const muc_tensor_view *recorded, size_t i)
@@ -124,7 +103,7 @@ static void convolutions_without_padding_give_what_was_recorded_layer_by_layer(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, new_context, free_network)
         TEST(a_residual_network_gives_what_was_recorded_layer_by_layer),
         TEST(an_autoencoder_gives_what_was_recorded_layer_by_layer),
         TEST(a_network_with_strides_gives_what_was_recorded_layer_by_layer),

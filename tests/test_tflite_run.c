@@ -1,26 +1,5 @@
 /* TFLite networks run by ref: bit for bit the outputs of TFLite's integer arithmetic. */
-#include "formats/network.h"
-#include "formats/npy/npz.h"
-#include "ref/ref.h"
-
-#define CONTEXT_THREADS 0
-#include "context_fixture.h"
-
-static muc_arena arena;
-static muc_network network;
-static muc_file file;
-static muc_ref *ref;
-
-static int teardown(void **state)
-{
-    muc_ref_close(ref);
-    ref = NULL;
-    muc_network_close(&network);
-    muc_file_close(&file);
-    memset(&file, 0, sizeof(file));
-    muc_arena_free(&arena);
-    return free_context(state);
-}
+#include "network_fixture.h"
 
 #ifdef MUC_WITH_NPZ
 static const muc_tensor_view *find(const muc_tensor_view *views, size_t count, const char *name)
@@ -164,7 +143,7 @@ static void the_real_network_agrees_with_keras(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, new_context, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_network)
     const struct CMUnitTest tests[] = {
         T(keyword_spotting_is_exact),          T(visual_wake_words_is_exact),
         T(image_classification_is_exact),      T(mcunet_is_exact),
