@@ -7,7 +7,34 @@
 #include "base/real.h"
 #include "graph/formula.h"
 
-enum { DIV_SHIFT = 20 }; /* of quotients of bytes, in quantized_elements.def */
+enum { DIV_SHIFT = 20 }; /* of quotients of bytes, in elementwise.def */
+
+/* how the factors of integers' formulas come from the scales, in MUC_INTEGERS of elementwise.def */
+typedef enum factors {
+    PRODUCT,  /* of both inputs over the output's */
+    SUM,      /* both inputs in common units */
+    EACH,     /* each input's over the output's */
+    QUOTIENT, /* of both inputs, in units of 2^-DIV_SHIFT */
+    SLOPED,   /* a product, and a ratio above 0 */
+    LEAKY,    /* the same of a constant slope */
+    RATIO,    /* of one input's scale to the output's, in binary64 */
+} factors;
+
+static factors factors_of(muc_op op)
+{
+    static const uint8_t table[MUC_OP_COUNT] = {
+#define MUC_OP(...)
+#define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = factors,
+#include "graph/ops.def"
+    };
+
+    return (factors)table[op];
+}
+
+bool muc_scale_is_quotient(muc_op op)
+{
+    return factors_of(op) == QUOTIENT;
+}
 
 static void bounds_of(muc_dtype dtype, int32_t *least, int32_t *most)
 {
@@ -142,31 +169,29 @@ muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
     double ratio = (double)(of_a / of_out), factor = (double)(of_a * of_b / of_out);
     muc_integer_scales s = { 0 };
 
-    switch ((int)node->op) {
-    case MUC_OP_ADD:
-    case MUC_OP_SUB:
+    switch (factors_of(node->op)) {
+    case SUM:
         return scale_sum(of_a, of_b, out);
-    case MUC_OP_MAX:
-    case MUC_OP_MIN:
+    case EACH:
         s.has_operands = true;
         s.operands[0] = muc_multiplier_of(ratio);
         s.operands[1] = muc_multiplier_of((double)(of_b / of_out));
         return s;
-    case MUC_OP_DIV:
+    case QUOTIENT:
         factor = (double)of_a / ((double)of_b * (double)of_out);
         factor = fmin(ldexp(factor, -DIV_SHIFT), 1 << 30);
         break;
-    case MUC_OP_PRELU:
+    case SLOPED:
         s.above = muc_multiplier_of(ratio);
         break;
-    case MUC_OP_LEAKY_RELU:
+    case LEAKY:
         s.above = muc_multiplier_of(ratio);
         factor = (double)(of_a * (float)muc_node_real(node, MUC_KEY_ALPHA) / of_out);
         break;
-    case MUC_OP_QUANTIZE:
+    case RATIO:
         factor = (double)of_a / (double)of_out;
         break;
-    default: /* of one input a ratio, too */
+    case PRODUCT: /* of one input a ratio, too */
         break;
     }
     s.factor = muc_multiplier_of(factor);
@@ -375,7 +400,7 @@ static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_
 {
     hard_swish_scales s;
 
-    if (node->op == MUC_OP_LEAKY_RELU) {
+    if (factors_of(node->op) == LEAKY) {
         muc_integer_scales leaky = muc_scale_integers(node, x, NULL, out);
 
         *y = muc_multiply(q, q >= 0 ? leaky.above : leaky.factor);

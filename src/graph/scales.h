@@ -25,9 +25,9 @@ muc_multiplier muc_scale_product(const muc_node *node, const muc_tensor *x,
                                  const muc_tensor *weights, const muc_tensor *out,
                                  uint32_t channel);
 
-/* What quantized_elements.def's formulas have: inputs less their zero points are shifted left and
- * times operands, if has_operands; `above` is the factor of a leaky_relu's or prelu's elements
- * above 0.
+/* What MUC_INTEGERS' formulas in elementwise.def have: inputs less their zero points are shifted
+ * left and times operands, if has_operands; `above` is the factor of a leaky_relu's or prelu's
+ * elements above 0.
  */
 typedef struct muc_integer_scales {
     bool has_operands;
@@ -37,6 +37,8 @@ typedef struct muc_integer_scales {
 /* b: input 1, or NULL where that is not an operand */
 muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
                                       const muc_tensor *b, const muc_tensor *out);
+/* Whether its integers are quotients, which are of bytes alone. */
+bool muc_scale_is_quotient(muc_op op);
 /* How many of a node's inputs are operands; others are bounds. */
 static inline uint32_t muc_integer_operands(const muc_node *node)
 {
@@ -140,7 +142,7 @@ void muc_scale_clamp(const muc_node *node, const muc_tensor *out, int32_t *least
  * is there, stand for. */
 void muc_scale_bounds(muc_op op, const muc_tensor *out, const muc_tensor *low,
                       const muc_tensor *high, int32_t *least, int32_t *most);
-/* Muc_scale_clamp's, tightened by those of an operator of quantized_elements.def, inputs 1 and 2,
+/* Muc_scale_clamp's, tightened by those of an operator with MUC_INTEGERS, inputs 1 and 2,
  * if it has any. Of bounds that cross the upper one wins, as in ONNX: it becomes both. */
 void muc_scale_element_bounds(const muc_node *node, const muc_tensor *out, const muc_tensor *low,
                               const muc_tensor *high, int32_t *least, int32_t *most);

@@ -76,8 +76,9 @@ static int32_t operand(const work *w, unsigned i, int32_t q)
     return muc_multiply((int32_t)((uint32_t)q << w->scales.left_shift), w->scales.operands[i]);
 }
 
+#define MUC_OP(...)
 #define SCALE(x, by) muc_multiply(x, w->scales.by)
-#define MUC_INTEGERS(op, formula) \
+#define MUC_INTEGERS(op, factors, formula) \
     static int32_t of_##op(const work *w, int32_t a, int32_t b) \
     { \
         const int32_t p = operand(w, 0, a - w->zero_a), q = operand(w, 1, b - w->zero_b); \
@@ -85,8 +86,7 @@ static int32_t operand(const work *w, unsigned i, int32_t q)
         (void)q; \
         return formula; \
     }
-#include "graph/quantized_elements.def"
-#undef MUC_INTEGERS
+#include "graph/ops.def"
 
 static int32_t of_REQUANT_ADD(const work *w, int32_t a, int32_t b)
 {
@@ -113,8 +113,9 @@ static int32_t of_INTEGER_DIV(const work *w, int32_t a, int32_t b)
 static combine *combine_of(muc_op op)
 {
     static combine *const table[MUC_OP_COUNT] = {
-#define MUC_INTEGERS(op, formula) [MUC_OP_##op] = of_##op,
-#include "graph/quantized_elements.def"
+#define MUC_OP(...)
+#define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = of_##op,
+#include "graph/ops.def"
         [MUC_OP_REQUANT_ADD] = of_REQUANT_ADD,
         [MUC_OP_REQUANT_MUL] = of_REQUANT_MUL,
         [MUC_OP_REQUANT_SHIFT] = of_REQUANT_SHIFT,
@@ -162,7 +163,7 @@ muc_status muc_check_q_elements(const muc_ref_call *call)
     MUC_TRY(muc_check_q_operands(call));
     if (count > 2)
         return muc_ref_fail(call, "%u quantized inputs, expected 2", count);
-    if (call->node->op == MUC_OP_DIV &&
+    if (muc_scale_is_quotient(call->node->op) &&
         (call->input_tensors[0]->dtype == MUC_I16 || call->input_tensors[1]->dtype == MUC_I16))
         return muc_ref_fail(call, "a quantized quotient of 16 bits");
     return MUC_OK;

@@ -13,7 +13,7 @@ static uint32_t width_of(const muc_tensor *tensor)
     return muc_dtype_get(tensor->dtype)->block_bytes;
 }
 
-/* what muc_scale_integers has by a name of quantized_elements.def */
+/* what muc_scale_integers has by a name in MUC_INTEGERS of elementwise.def */
 static void print_factor(muc_text *text, const char *formula, const char *name, muc_multiplier m)
 {
     if (strstr(formula, name))
@@ -43,8 +43,9 @@ static const char *formula_of(muc_op op)
 #define TEXT(formula) #formula
 #define EXPANDED(formula) TEXT(formula)
 #define SCALE(x, by) mur_scale_q31(x, by##_mul, by##_shift)
-#define MUC_INTEGERS(op, formula) [MUC_OP_##op] = EXPANDED(formula),
-#include "graph/quantized_elements.def"
+#define MUC_OP(...)
+#define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = EXPANDED(formula),
+#include "graph/ops.def"
     };
 
     return formulas[op];
@@ -58,7 +59,7 @@ bool muc_mcu_takes_elements_quantized(const muc_mcu_lowering *l, const muc_node 
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
         if ((i < operands || x) && (!muc_mcu_is_quantized(x) || (i >= operands && !x->data) ||
-                                    (node->op == MUC_OP_DIV && x->dtype == MUC_I16)))
+                                    (muc_scale_is_quotient(node->op) && x->dtype == MUC_I16)))
             return false;
     }
     return operands <= 2 && muc_mcu_is_quantized(muc_mcu_output(l, node, 0));
