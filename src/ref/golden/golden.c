@@ -63,8 +63,7 @@ static unsigned terms_of(const muc_graph *graph, const muc_node *node, const muc
     if (count_readers(graph, node->outputs[0], &reader) == 0 ||
         is_scaled(graph, &graph->nodes[reader]))
         return terms->l;
-    if (graph->nodes[reader].op == MUC_OP_SILU || graph->nodes[reader].op == MUC_OP_GELU ||
-        graph->nodes[reader].op == MUC_OP_MUL)
+    if (muc_golden_activates(graph->nodes[reader].op) || graph->nodes[reader].op == MUC_OP_MUL)
         return terms->f;
     return terms->x;
 }
@@ -157,15 +156,10 @@ static muc_status prepare(muc_context *ctx, muc_golden *golden, uint32_t id)
     const muc_graph *graph = golden->graph;
     const muc_node *node = &graph->nodes[id];
     muc_golden_node *kept = &golden->nodes[id];
+    const char *refusal = muc_golden_refusal(node);
 
-    if (!muc_golden_kernel_of(graph, node))
-        return refuse(ctx, graph, node, "has no such operator");
-    if (node->op == MUC_OP_RMSNORM && muc_node_attribute(node, MUC_KEY_AXIS))
-        return refuse(ctx, graph, node, "normalises rows, whole or in groups");
-    if (node->op == MUC_OP_GELU && !muc_node_attribute(node, MUC_KEY_MODE))
-        return refuse(ctx, graph, node, "has GELU by tanh");
-    if (node->op == MUC_OP_SILU && muc_node_attribute(node, MUC_KEY_ALPHA))
-        return refuse(ctx, graph, node, "has no alpha");
+    if (refusal)
+        return refuse(ctx, graph, node, refusal);
     if (!is_plain(graph, node))
         return refuse(ctx, graph, node, "has rows of f32 and does not broadcast them");
     if (node->op == MUC_OP_LINEAR || node->op == MUC_OP_EMBED)

@@ -35,6 +35,10 @@ void muc_golden_free(muc_golden *golden); /* NULL is fine */
 void muc_golden_reset(muc_golden *golden);
 /* NULL where the machine has no stage. */
 muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node);
+/* What the machine has where the node differs, as "has no such operator"; NULL: nothing differs. */
+const char *muc_golden_refusal(const muc_node *node);
+/* Whether it is one of a feed-forward layer's activations. */
+bool muc_golden_activates(muc_op op);
 
 /* Room for count blocks in golden->blocks, whose content is lost. */
 muc_status muc_golden_reserve(muc_context *ctx, muc_golden *golden, size_t count);

@@ -215,16 +215,58 @@ static muc_status run_tanh(const muc_ref_call *call)
     return MUC_OK;
 }
 
+/* What the golden reference can do. */
+typedef struct golden_kernel {
+    muc_ref_kernel *run; /* NULL: what ref has, if `as_ref` */
+    bool as_ref, activates;
+    /* a node must carry this attribute, or must not, or else: why not; NULL: any will do */
+    bool wants_key;
+    muc_attribute_key key;
+    const char *refusal;
+} golden_kernel;
+
+static const golden_kernel kernels[MUC_OP_COUNT] = {
+    [MUC_OP_EMBED] = { .run = run_embed },
+    [MUC_OP_LINEAR] = { .run = run_linear },
+    [MUC_OP_RMSNORM] = { .run = run_rmsnorm,
+                         .key = MUC_KEY_AXIS,
+                         .refusal = "normalises rows, whole or in groups" },
+    [MUC_OP_ATTENTION] = { .run = muc_golden_attention },
+    [MUC_OP_SILU] = { .run = run_silu,
+                      .activates = true,
+                      .key = MUC_KEY_ALPHA,
+                      .refusal = "has no alpha" },
+    [MUC_OP_GELU] = { .run = run_gelu,
+                      .activates = true,
+                      .key = MUC_KEY_MODE,
+                      .wants_key = true,
+                      .refusal = "has GELU by tanh" },
+    [MUC_OP_TANH] = { .run = run_tanh },
+    [MUC_OP_ADD] = { .run = run_add },
+    /* rotation and products have no freedom: one line of float32 each, the same in both */
+    [MUC_OP_ROPE] = { .as_ref = true },
+    [MUC_OP_MUL] = { .as_ref = true },
+};
+
 muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node)
 {
-    static muc_ref_kernel *const kernels[MUC_OP_COUNT] = {
-        [MUC_OP_EMBED] = run_embed,     [MUC_OP_LINEAR] = run_linear,
-        [MUC_OP_RMSNORM] = run_rmsnorm, [MUC_OP_ATTENTION] = muc_golden_attention,
-        [MUC_OP_SILU] = run_silu,       [MUC_OP_GELU] = run_gelu,
-        [MUC_OP_TANH] = run_tanh,       [MUC_OP_ADD] = run_add,
-    };
+    const golden_kernel *kernel = &kernels[node->op];
 
-    /* rotation and products have no freedom: one line of float32 each, the same in both */
-    return node->op == MUC_OP_ROPE || node->op == MUC_OP_MUL ? muc_ref_kernel_of(graph, node)
-                                                             : kernels[node->op];
+    return kernel->as_ref ? muc_ref_kernel_of(graph, node) : kernel->run;
+}
+
+const char *muc_golden_refusal(const muc_node *node)
+{
+    const golden_kernel *kernel = &kernels[node->op];
+
+    if (!kernel->as_ref && !kernel->run)
+        return "has no such operator";
+    return kernel->refusal && (muc_node_attribute(node, kernel->key) != NULL) != kernel->wants_key
+               ? kernel->refusal
+               : NULL;
+}
+
+bool muc_golden_activates(muc_op op)
+{
+    return kernels[op].activates;
 }

@@ -81,7 +81,7 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->tied = m->head->inputs[1] == m->embed->inputs[1];
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
-    out->gelu = layer->silu->op == MUC_OP_GELU;
+    out->gelu = muc_match_is_gelu(layer->silu);
     out->input_norms = layer->attention_norm != NULL;
     out->whole_norms = layer->q_norm && norm_columns(m, layer->q_norm) != out->head_width;
     out->rotary = rotary_of(m, out->head_width);
