@@ -63,6 +63,8 @@ enum {
     MUC_OP_SELECTS = 131072,
     MUC_OP_BOUNDS = 262144,  /* muc_op_bounds */
     MUC_OP_CHOOSES = 524288, /* input 0 chooses among the elements of the inputs behind it */
+    MUC_OP_AFFINE =
+        1048576, /* with constants besides one input: a factor, a number added, or both */
 };
 
 /* What an element of an operator's output sums products of. */

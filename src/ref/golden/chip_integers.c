@@ -167,16 +167,16 @@ muc_status muc_kernel_chip_scale(const muc_ref_call *call)
 muc_status muc_kernel_chip_change(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0];
-    muc_op op = call->node->op;
     target to = target_of(call);
     float factor, slope;
+    bool at_zero;
 
     if (!x->quantization)
         return muc_kernel_q_quantize(call); /* the master quantizes what it puts there */
     factor = ratio(x, muc_q_out(call));
-    slope = op == MUC_OP_LEAKY_RELU ? (float)muc_node_real_or(call->node, MUC_KEY_ALPHA, 0.01)
-            : op == MUC_OP_RELU     ? 0
-                                    : 1;
+    slope = muc_op_bounds(call->node->op, &at_zero)
+                ? 0
+                : (float)muc_node_real_or(call->node, MUC_KEY_ALPHA, 1);
     for (size_t i = 0; i < call->output->elements; i++) {
         float y = factor * without_zero(call->inputs[0], x, i);
 
