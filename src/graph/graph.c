@@ -534,6 +534,15 @@ const muc_node *muc_graph_only_reader(const muc_graph *graph, uint32_t tensor, u
     return found;
 }
 
+uint32_t muc_graph_integers_of(const muc_graph *graph, uint32_t tensor)
+{
+    uint32_t producer = tensor == MUC_NO_ID ? MUC_NO_ID : graph->tensors[tensor].producer;
+
+    return producer != MUC_NO_ID && graph->nodes[producer].op == MUC_OP_DEQUANTIZE
+               ? graph->nodes[producer].inputs[0]
+               : MUC_NO_ID;
+}
+
 uint32_t muc_node_input(const muc_node *node, uint32_t i)
 {
     return i < node->input_count ? node->inputs[i] : MUC_NO_ID;

@@ -298,6 +298,9 @@ bool muc_node_counts_padding(const muc_node *node);
 /* The only node that reads a tensor, and as which of its inputs; NULL if several do, or none, or if
  * the tensor is a result of the graph. */
 const muc_node *muc_graph_only_reader(const muc_graph *graph, uint32_t tensor, uint32_t *input);
+/* The integers whose real numbers a node dequantize makes the tensor, which may be
+ * MUC_NO_ID; MUC_NO_ID: none does. */
+uint32_t muc_graph_integers_of(const muc_graph *graph, uint32_t tensor);
 /* Input i's tensor, or MUC_NO_ID where it is absent or beyond the node's inputs. */
 uint32_t muc_node_input(const muc_node *node, uint32_t i);
 /* The node, for muc_fail_on. */

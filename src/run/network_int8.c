@@ -440,7 +440,7 @@ static bool is_float(const muc_graph *graph, uint32_t tensor)
 /* computes with real numbers where its neighbours have integers */
 static bool stays_float(const muc_graph *graph, const muc_node *node)
 {
-    return node->op != MUC_OP_DEQUANTIZE && node->input_count > 0 &&
+    return muc_graph_integers_of(graph, node->outputs[0]) == MUC_NO_ID && node->input_count > 0 &&
            is_float(graph, node->outputs[0]) &&
            (node->op != MUC_OP_CAST || is_float(graph, node->inputs[0]));
 }

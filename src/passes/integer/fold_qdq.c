@@ -238,14 +238,6 @@ static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
 
 /* ---- operators between ---- */
 
-/* the quantized tensor that an old real one was dequantized from, or MUC_NO_ID */
-static uint32_t integers_of(const muc_rewrite *r, uint32_t tensor)
-{
-    const muc_node *node = tensor == MUC_NO_ID ? NULL : muc_rewrite_producer(r, tensor);
-
-    return node && node->op == MUC_OP_DEQUANTIZE ? node->inputs[0] : MUC_NO_ID;
-}
-
 typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, WEIGHTED } kind;
 
 static kind kind_of(muc_op op)
@@ -267,7 +259,7 @@ static kind kind_of(muc_op op)
 static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor *x,
                            const muc_tensor *w, uint32_t *out)
 {
-    uint32_t id = op->inputs[2], integers = integers_of(r, id), count;
+    uint32_t id = op->inputs[2], integers = muc_graph_integers_of(&r->old, id), count;
     const muc_tensor *b = muc_rewrite_old(r, id);
     muc_tensor like;
     int32_t *stored;
@@ -300,7 +292,7 @@ static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor 
 /* weights of 8 bits with a scale for all or one an output, and a bias that can be integers */
 static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
 {
-    uint32_t w = integers_of(r, op->inputs[1]), bias = muc_node_input(op, 2);
+    uint32_t w = muc_graph_integers_of(&r->old, op->inputs[1]), bias = muc_node_input(op, 2);
     const muc_tensor *weights, *b;
     uint32_t integers;
 
@@ -312,7 +304,7 @@ static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
         return false;
     if (bias == MUC_NO_ID)
         return true;
-    integers = integers_of(r, bias);
+    integers = muc_graph_integers_of(&r->old, bias);
     b = muc_rewrite_old(r, bias);
     if (integers != MUC_NO_ID)
         return muc_rewrite_is_constant(r, integers) &&
@@ -331,7 +323,7 @@ static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *q
         !muc_rewrite_only_reader(r, quantize->inputs[0]))
         return false;
     for (uint32_t i = 0; i < activations; i++) {
-        uint32_t id = integers_of(r, op->inputs[i]);
+        uint32_t id = muc_graph_integers_of(&r->old, op->inputs[i]);
         const muc_tensor *t;
 
         if (id == MUC_NO_ID)
@@ -369,10 +361,12 @@ static muc_status fold_between(muc_rewrite *r, const muc_node *node, bool *done)
 
         inputs[i] = MUC_NO_ID;
         if (bias && op->inputs[i] != MUC_NO_ID)
-            MUC_TRY(add_bias(r, op, muc_rewrite_old(r, integers_of(r, op->inputs[0])),
-                             muc_rewrite_old(r, integers_of(r, op->inputs[1])), &inputs[i]));
+            MUC_TRY(add_bias(
+                r, op, muc_rewrite_old(r, muc_graph_integers_of(&r->old, op->inputs[0])),
+                muc_rewrite_old(r, muc_graph_integers_of(&r->old, op->inputs[1])), &inputs[i]));
         else if (!bias)
-            MUC_TRY(muc_rewrite_tensor(r, integers_of(r, op->inputs[i]), &inputs[i]));
+            MUC_TRY(
+                muc_rewrite_tensor(r, muc_graph_integers_of(&r->old, op->inputs[i]), &inputs[i]));
         if (op->op == MUC_OP_CONCAT)
             MUC_TRY(change_scale(r, node, &inputs[i]));
     }
@@ -446,7 +440,7 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
 /* constant weights [in, out] of bytes with a scale, or one per column */
 static bool has_columns(const muc_rewrite *r, const muc_node *node)
 {
-    uint32_t id = integers_of(r, node->inputs[1]);
+    uint32_t id = muc_graph_integers_of(&r->old, node->inputs[1]);
     const muc_tensor *w = id == MUC_NO_ID ? NULL : muc_rewrite_old(r, id);
 
     return w && muc_rewrite_is_constant(r, id) && w->rank == 2 &&
@@ -474,7 +468,7 @@ static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *
         if (i != 1 || rows)
             MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
     if (!rows) {
-        const muc_tensor *w = muc_rewrite_old(r, integers_of(r, node->inputs[1]));
+        const muc_tensor *w = muc_rewrite_old(r, muc_graph_integers_of(&r->old, node->inputs[1]));
 
         MUC_TRY(muc_rewrite_transpose_bytes(r, w, &inputs[1]));
         MUC_TRY(muc_rewrite_add(r, MUC_OP_DEQUANTIZE, w->name, &inputs[1], 1, NULL, 0, NULL,

@@ -41,8 +41,8 @@ static muc_status add_reals(muc_rewrite *r, const char *name, const muc_tensor *
 /* a dequantized constant is a constant of real numbers */
 static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    if (node->op != MUC_OP_DEQUANTIZE || !muc_rewrite_is_constant(r, node->inputs[0]) ||
-        r->is_output[node->outputs[0]])
+    if (muc_graph_integers_of(&r->old, node->outputs[0]) == MUC_NO_ID ||
+        !muc_rewrite_is_constant(r, node->inputs[0]) || r->is_output[node->outputs[0]])
         return MUC_OK;
     *done = true;
     return add_reals(r, muc_rewrite_old(r, node->outputs[0])->name,

@@ -117,11 +117,9 @@ static muc_status compare_all(comparison *c, const uint8_t *data, size_t bytes, 
 /* what the code gives for an output of the graph: integers, if that is dequantized last */
 static uint32_t given_output(const muc_graph *graph, uint32_t output)
 {
-    uint32_t producer = graph->tensors[output].producer;
+    uint32_t integers = muc_graph_integers_of(graph, output);
 
-    if (producer != MUC_NO_ID && graph->nodes[producer].op == MUC_OP_DEQUANTIZE)
-        return graph->nodes[producer].inputs[0];
-    return output;
+    return integers == MUC_NO_ID ? output : integers;
 }
 
 /* the code's output of this name, and where its bytes begin */

@@ -160,8 +160,8 @@ bool muc_mcu_is_boundary(const muc_mcu_lowering *l, const muc_node *node)
     if (node->op == MUC_OP_QUANTIZE)
         return graph->tensors[node->inputs[0]].kind == MUC_TENSOR_INPUT &&
                muc_mcu_inner_input(l, node->inputs[0]) == node->outputs[0];
-    if (node->op != MUC_OP_DEQUANTIZE || !is_graph_output(graph, node->outputs[0]) ||
-        is_graph_output(graph, node->inputs[0]))
+    if (muc_graph_integers_of(graph, node->outputs[0]) == MUC_NO_ID ||
+        !is_graph_output(graph, node->outputs[0]) || is_graph_output(graph, node->inputs[0]))
         return false;
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (uint32_t j = 0; j < graph->nodes[i].input_count; j++)
@@ -178,7 +178,7 @@ static bool is_program_output(const muc_mcu_lowering *l, uint32_t id)
     if (is_graph_output(graph, id))
         return true;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].op == MUC_OP_DEQUANTIZE && graph->nodes[i].inputs[0] == id &&
+        if (muc_graph_integers_of(graph, graph->nodes[i].outputs[0]) == id &&
             muc_mcu_is_boundary(l, &graph->nodes[i]))
             return true;
     return false;
