@@ -71,6 +71,16 @@ bool muc_op_has_table(muc_op op)
     return ops[op].flags & MUC_OP_BY_TABLE;
 }
 
+bool muc_op_selects(muc_op op)
+{
+    return ops[op].flags & MUC_OP_SELECTS;
+}
+
+bool muc_op_subtracts(muc_op op)
+{
+    return ops[op].flags & MUC_OP_SUBTRACTS;
+}
+
 bool muc_op_reduces(muc_op op)
 {
     return ops[op].flags & MUC_OP_REDUCES;

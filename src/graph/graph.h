@@ -65,6 +65,7 @@ enum {
     MUC_OP_CHOOSES = 524288, /* input 0 chooses among the elements of the inputs behind it */
     MUC_OP_AFFINE =
         1048576, /* with constants besides one input: a factor, a number added, or both */
+    MUC_OP_SUBTRACTS = 2097152, /* input 1 counts with the other sign */
 };
 
 /* What an element of an operator's output sums products of. */
@@ -232,6 +233,10 @@ const muc_gates *muc_op_gates(muc_op op);
 bool muc_op_has_matrix(muc_op op);
 /* whether it has the flag MUC_OP_BY_TABLE */
 bool muc_op_has_table(muc_op op);
+/* whether it has the flag MUC_OP_SELECTS, as a pool of the greatest */
+bool muc_op_selects(muc_op op);
+/* whether it has the flag MUC_OP_SUBTRACTS */
+bool muc_op_subtracts(muc_op op);
 /* whether it has the flag MUC_OP_REDUCES */
 bool muc_op_reduces(muc_op op);
 /* Whether it is x between two bounds. *at_zero: the lower one is 0, and there is no upper one; else

@@ -119,7 +119,7 @@ muc_status muc_shift_constant(muc_rewrite *r, const muc_tensor *x, bool weights,
 /* an operator whose output has its inputs' elements alone, whatever they are */
 static bool moves(const muc_node *node)
 {
-    return node->output_count == 1 && muc_op_get(node->op)->flags & MUC_OP_SELECTS;
+    return node->output_count == 1 && muc_op_selects(node->op);
 }
 
 /* input 3 is added before its sums are shifted */

@@ -86,8 +86,7 @@ static muc_status split_product(muc_rewrite *r, const muc_node *node, bool *done
 
 static bool moves(const muc_node *node)
 {
-    return node->output_count == 1 && node->input_count == 1 &&
-           muc_op_get(node->op)->flags & MUC_OP_SELECTS;
+    return node->output_count == 1 && node->input_count == 1 && muc_op_selects(node->op);
 }
 
 /* what moves quantized bytes moves what they stand for */

@@ -95,7 +95,7 @@ static int32_t pool_integers(const pool *p, const ptrdiff_t *taps, size_t base, 
         inside++;
         greatest = q > greatest ? q : greatest;
     }
-    if (p->call->node->op != MUC_OP_AVERAGE_POOL)
+    if (muc_op_selects(p->call->node->op))
         return greatest;
     sum += (count - inside) * p->zero;
     if (p->halves_up)
@@ -130,7 +130,7 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
                 muc_q_put(p->call->output, out, muc_q_clamp(q, 0, p->least, p->most));
                 continue;
             }
-            if (p->call->node->op != MUC_OP_MAX_POOL) {
+            if (!muc_op_selects(p->call->node->op)) {
                 mean(p, taps, base, step, count, out);
                 continue;
             }

@@ -359,7 +359,7 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    if (node->op == MUC_OP_MAX_POOL && x->dtype == MUC_I8 && !x->quantization)
+    if (muc_op_selects(node->op) && x->dtype == MUC_I8 && !x->quantization)
         return true;
     return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) &&
            muc_scale_is_same(x->quantization, y->quantization);
@@ -416,7 +416,7 @@ static mur_pool_s8 flatten_pool(mur_pool_s8 layer)
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char in_tiles[] = "mur_tiles_pool_s8";
-    const char *name = node->op == MUC_OP_MAX_POOL ? "max_pool_s8" : "average_pool_s8";
+    const char *name = muc_op_selects(node->op) ? "max_pool_s8" : "average_pool_s8";
     const char *function = muc_mcu_find_kernel(l->isa, name)->function;
     const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
     muc_mcu_tiling tiling;
@@ -559,7 +559,7 @@ static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
         .mul = scales.factor.mantissa,
         .shift = scales.factor.shift,
         .left_shift = (uint8_t)scales.left_shift,
-        .subtract = node->op == MUC_OP_SUB,
+        .subtract = muc_op_subtracts(node->op),
         .a_zero = zero_of(a),
         .b_zero = zero_of(b),
         .zero = output.zero,

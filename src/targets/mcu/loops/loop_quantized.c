@@ -164,7 +164,7 @@ muc_status muc_mcu_write_sigmoid_s16(muc_mcu_lowering *l, const muc_node *node)
     muc_text_add(&line,
                  "@y = (int16_t)mur_%s_q15(sigmoid, mur_asr(@a * %" PRId32 " + %" PRId32
                  ", %" PRId32 "));",
-                 node->op == MUC_OP_TANH ? "tanh" : "sigmoid", scale.mul, scale.round, scale.shift);
+                 muc_op_get(node->op)->name, scale.mul, scale.round, scale.shift);
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
     muc_mcu_share_pointwise(l, node);
     return MUC_OK;
