@@ -12,8 +12,8 @@ enum {
     LINE = 64,                 /* bytes */
     SPINS = 10000,             /* looks before a thread sleeps, some two hundred microseconds */
     WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
-    ALONE = 4,
-    MOST_ALONE = 64 /* times a wait; see stay_alone */
+    ALONE = 16,
+    MOST_ALONE = 256 /* times a wait; see stay_alone */
 };
 
 /* The threads stay until the program ends. One loop at a time has them; a loop within it, or beside
