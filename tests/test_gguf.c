@@ -234,6 +234,7 @@ static void messages_say_what_is_wrong(void **state)
     check_parse_fails(&values, 0, 12, MUC_MALFORMED, "not a multiple of 256");
     check_parse_fails(&values, 0, 16, MUC_UNSUPPORTED, "tensor 't' has type IQ2_XXS");
     check_parse_fails(&values, 0, 99, MUC_MALFORMED, "tensor 't' has unknown type 99");
+    check_parse_fails(&values, 0, 42, MUC_UNSUPPORTED, "tensor 't' has type Q2_0, which is not");
     check_parse_fails(&values, 0, 8, MUC_MALFORMED, "not a multiple of 32");
     check_parse_fails(&values, 0, 28, MUC_MALFORMED, "tensor 't' of 32 bytes ends beyond");
     check_parse_fails(&values, 0, 1, MUC_MALFORMED, "the data ends here");
