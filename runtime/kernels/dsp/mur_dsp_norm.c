@@ -76,13 +76,16 @@ static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *i
     }
 }
 
-#else
-
-#define put mur_norm_put_plain
-
-#endif
-
 void mur_dsp_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
 {
     mur_norm_rows(layer, in, out, mur_norm_plain_row, put);
 }
+
+#else
+
+void mur_dsp_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_norm_plain(layer, in, out);
+}
+
+#endif
