@@ -165,7 +165,7 @@ static void damaged_folders_are_refused(void **state)
         const char *file, *where, *with, *message;
         muc_status status;
     } cases[] = {
-        { "config.json", "int2", "intx", "no format", MUC_UNSUPPORTED },
+        { "config.json", "int2", "intx", "does not know", MUC_UNSUPPORTED },
         { "config.json", "\"muc\"", "\"gpt\"", "quantized by 'gpt'", MUC_UNSUPPORTED },
         { "config.json", "int2", "int4", "expected rank 2", MUC_MALFORMED },
         { "model.safetensors", "down_proj.weight_scale", "down_proj.weight_skale",
