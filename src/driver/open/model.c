@@ -265,12 +265,19 @@ static muc_status take_dims(muc_context *ctx, muc_model *model, const char *text
     return MUC_OK;
 }
 
-/* *dims: those of the options, and one sample where they and the file leave that open */
+static muc_status open_file(muc_context *ctx, muc_model *model, const muc_model_options *options,
+                            muc_network_options *how)
+{
+    return options->types ? muc_network_open(ctx, model->path, how, &model->network)
+                          : open_whole(ctx, model, how);
+}
+
+/* Opens the file again for one sample where it and the options leave that open. *dims: those of the
+ * options, and that one. */
 static muc_status take_one_sample(muc_context *ctx, muc_model *model,
                                   const muc_model_options *options, muc_network_options *how,
                                   const char **dims)
 {
-    *dims = options->dims;
     if (!options->one_sample || options->export_count)
         return MUC_OK;
     MUC_TRY(muc_find_samples(ctx, model, how, &model->one_sample));
@@ -278,7 +285,10 @@ static muc_status take_one_sample(muc_context *ctx, muc_model *model,
         return MUC_OK;
     MUC_TRY(muc_arena_format(ctx, &model->arena, dims, "%s%s%s", *dims ? *dims : "",
                              *dims ? "," : "", model->one_sample));
-    return take_dims(ctx, model, *dims, how);
+    MUC_TRY(take_dims(ctx, model, *dims, how));
+    muc_network_close(&model->network);
+    model->network = (muc_network){ 0 };
+    return open_file(ctx, model, options, how);
 }
 
 static muc_status open_network(muc_context *ctx, muc_model *model, const muc_model_options *given)
@@ -304,12 +314,9 @@ static muc_status open_network(muc_context *ctx, muc_model *model, const muc_mod
     how.may_list = model->may_list;
     how.known = model->arrays;
     how.known_count = model->array_count;
-    MUC_TRY(take_one_sample(ctx, model, given, &how, &settled.dims));
+    MUC_TRY(open_file(ctx, model, options, &how));
+    MUC_TRY(take_one_sample(ctx, model, options, &how, &settled.dims));
     MUC_TRY(note_options(ctx, model, options));
-    if (options->types)
-        MUC_TRY(muc_network_open(ctx, model->path, &how, &model->network));
-    else
-        MUC_TRY(open_whole(ctx, model, &how));
     if (model->network.listing.lacks)
         return MUC_OK;
     model->how = how;

@@ -64,22 +64,15 @@ static bool is_listed(const char *list, const char *name)
 muc_status muc_find_samples(muc_context *ctx, muc_model *model, const muc_network_options *how,
                             const char **out)
 {
-    muc_network network = { 0 };
-    muc_status status = muc_network_open(ctx, model->path, how, &network);
+    const muc_graph *graph = model->network.graph;
 
     *out = NULL;
-    if (status != MUC_OK)
-        muc_error_clear(ctx);
-    for (uint32_t i = 0; status == MUC_OK && network.graph && i < network.graph->tensor_count;
-         i++) {
-        const char *name = first_of(network.graph, &network.graph->tensors[i], how);
+    for (uint32_t i = 0; graph && i < graph->tensor_count; i++) {
+        const char *name = first_of(graph, &graph->tensors[i], how);
 
         if (name && !is_listed(*out, name))
-            status = muc_arena_format(ctx, &model->arena, out, "%s%s%s=1", *out ? *out : "",
-                                      *out ? "," : "", name);
-        if (status != MUC_OK)
-            break;
+            MUC_TRY(muc_arena_format(ctx, &model->arena, out, "%s%s%s=1", *out ? *out : "",
+                                     *out ? "," : "", name));
     }
-    muc_network_close(&network);
-    return status == MUC_NOMEM ? status : MUC_OK;
+    return MUC_OK;
 }
