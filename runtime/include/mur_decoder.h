@@ -16,7 +16,8 @@
  * Kernels whose name has an instruction set are there for `ref` (plain C) and, with forms of their
  * own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33). `mve`
  * (Cortex-M55) has products of ref's vectors and matrices, and attention with values of its own
- * form; `rv` (RV32IM) products; `host`, the machine that runs the compiler, has ref's forms of all.
+ * form; `rv` (RV32IM) products, and attention with ref's caches; `host`, the machine that runs the
+ * compiler, has ref's forms of all.
  * The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
  *
  * Alignment: 4 bytes for everything.
@@ -121,7 +122,7 @@ void mur_cap_scores(float cap, uint32_t count, float *scores);
                                void *scratch);
 
 #define MUR_ATTENTION_BYTES(isa) \
-    /* on the host; host has ref's, mve dsp's */ \
+    /* on the host; host has ref's, mve and rv have dsp's */ \
     size_t mur_##isa##_attention_bytes(const mur_attention_q8 *op);
 
 MUR_QUANTIZE(ref)
@@ -138,6 +139,7 @@ MUR_MATRIX_Q8(dsp)
 MUR_ATTENTION_Q8(ref)
 MUR_ATTENTION_Q8(dsp)
 MUR_ATTENTION_Q8(mve)
+MUR_ATTENTION_Q8(rv)
 MUR_ATTENTION_Q8(host)
 MUR_ATTENTION_BYTES(ref)
 MUR_ATTENTION_BYTES(dsp)

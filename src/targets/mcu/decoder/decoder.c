@@ -26,6 +26,7 @@ typedef struct decoder_isa {
     uint32_t element_bytes; /* of a vector */
     size_t (*matrix_bytes)(uint32_t n, uint32_t k);
     void (*matrix_pack)(uint32_t n, uint32_t k, const int8_t *q, void *packed);
+    bool cuts_heads; /* keys and values of a head lie together, so that heads can be tiles */
     size_t (*attention_bytes)(const mur_attention_q8 *op);
     size_t (*low_bytes)(uint32_t bits, uint32_t n, uint32_t k);
     void (*low_pack)(uint32_t bits, uint32_t n, uint32_t k, const int8_t *levels,
@@ -34,15 +35,15 @@ typedef struct decoder_isa {
 
 static const decoder_isa isas[] = {
     { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", "ref", 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
+      mur_ref_matrix_pack, true, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
     { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", 2, mur_dsp_matrix_bytes,
-      mur_dsp_matrix_pack, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
+      mur_dsp_matrix_pack, false, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
     { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "mve", 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
-    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "ref", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
-      mur_ref_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
+      mur_ref_matrix_pack, false, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
+    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "rv", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
+      true, mur_dsp_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
     { MUC_MCU_ISA_HOST, "host", "host", "ref", "ref", "host", 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
+      mur_ref_matrix_pack, true, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
 };
 
 static const decoder_isa *isa_of(const muc_mcu_lowering *l)
@@ -577,7 +578,7 @@ static muc_status find_attention_tiles(muc_mcu_lowering *l, const muc_node *node
 
     *layer = muc_mcu_attention_layer(node->name, op, rows->hi, isa_of(l)->attention_bytes(op));
     *fits = muc_mcu_has_tiles(l->program->machine) && rows->lo > 0 && op->kv_heads > 1 &&
-            isa_of(l)->attention_bytes == mur_ref_attention_bytes; /* ref's caches */
+            isa_of(l)->cuts_heads;
     if (*fits)
         MUC_TRY(muc_mcu_find_tiles(l, layer, tiling, fits));
     *fits = *fits && tiling->tiles.parts > 1;
