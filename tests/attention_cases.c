@@ -6,7 +6,7 @@
 const attention_kernel attention_kernels[] = {
     { "dsp", mur_dsp_attention },
     { "mve", mur_mve_attention },
-    { "rv", mur_rv_attention },
+    { "plain", mur_plain_attention },
 };
 const uint32_t attention_kernels_count = sizeof(attention_kernels) / sizeof(*attention_kernels);
 

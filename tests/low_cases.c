@@ -17,7 +17,7 @@ const low_kernel low_kernels[] = {
     LOW_KERNEL(ref, 1, ref, ref, silu),
     LOW_KERNEL(dsp, 2, dsp, dsp, silu),
     LOW_KERNEL(mve, 1, mve, ref, mve_silu),
-    LOW_KERNEL(rv, 1, ref, ref, silu),
+    LOW_KERNEL(plain, 1, ref, ref, silu),
 };
 const uint32_t low_kernels_count = sizeof(low_kernels) / sizeof(*low_kernels);
 

@@ -6,15 +6,15 @@
 #include "base/base.h"
 #include "low_cases.h"
 
-MUR_QUANTIZE(plain)
+MUR_QUANTIZE(scalar)
 MUR_QUANTIZE(avx2)
-MUR_LINEAR_Q8(plain)
+MUR_LINEAR_Q8(scalar)
 MUR_LINEAR_Q8(avx2)
-MUR_LINEAR_LOW(plain)
+MUR_LINEAR_LOW(scalar)
 MUR_LINEAR_LOW(avx2)
-MUR_LINEAR_BD(plain)
+MUR_LINEAR_BD(scalar)
 MUR_LINEAR_BD(avx2)
-MUR_ATTENTION_Q8(plain)
+MUR_ATTENTION_Q8(scalar)
 MUR_ATTENTION_Q8(avx2)
 
 /* of the machine that runs the compiler, with ref's matrices: as far as the processor goes, and as
@@ -29,7 +29,7 @@ MUR_ATTENTION_Q8(avx2)
     }
 
 static const low_kernel host_kernels[] = { HOST_KERNEL(host), HOST_KERNEL(avx2),
-                                           HOST_KERNEL(plain) };
+                                           HOST_KERNEL(scalar) };
 
 static void check_kernel(const low_kernel *kernel)
 {
@@ -66,7 +66,7 @@ static void attention_is_plain_cs(void **state)
 {
     static const attention_kernel of_host[] = { { "host", mur_host_attention },
                                                 { "avx2", mur_avx2_attention },
-                                                { "plain", mur_plain_attention } };
+                                                { "scalar", mur_scalar_attention } };
 
     (void)state;
     for (uint32_t i = 0; i < attention_kernels_count; i++)

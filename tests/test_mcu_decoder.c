@@ -149,7 +149,7 @@ static void tiles_of_any_size_compute_what_ref_computes(void **state)
 
         for (uint32_t i = 0; i < program->step_count; i++) {
             tiled += strncmp(program->steps[i].function, "mur_tiles_linear", 16) == 0;
-            plain += strncmp(program->steps[i].function, "mur_rv_linear", 13) == 0;
+            plain += strncmp(program->steps[i].function, "mur_plain_linear", 16) == 0;
             heads += strcmp(program->steps[i].function, "mur_tiles_attention") == 0;
         }
     }

@@ -13,11 +13,11 @@
  * below the last multiple of 8, from 0 on; with r[j] = part[j] + part[j + 4] it is
  * (r[0] + r[2]) + (r[1] + r[3]), to which the rest is added element by element.
  *
- * Kernels whose name has an instruction set are there for `ref` (plain C) and, with forms of their
- * own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33). `mve`
- * (Cortex-M55) has products of ref's vectors and matrices, and attention with values of its own
- * form; `rv` (RV32IM) products, and attention with ref's caches; `host`, the machine that runs the
- * compiler, has ref's forms of all.
+ * Kernels whose name has an instruction set are there for `ref` (C that is easy to read) and, with
+ * forms of their own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33).
+ * `mve` (Cortex-M55) has products of ref's vectors and matrices, and attention with values of its
+ * own form; `plain`, for all other cores, fast products of ref's vectors and matrices, and attention
+ * with ref's caches; `host`, the machine that runs the compiler, has ref's forms of all.
  * The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
  *
  * Alignment: 4 bytes for everything.
@@ -122,7 +122,7 @@ void mur_cap_scores(float cap, uint32_t count, float *scores);
                                void *scratch);
 
 #define MUR_ATTENTION_BYTES(isa) \
-    /* on the host; host has ref's, mve and rv have dsp's */ \
+    /* on the host; host has ref's, mve and plain have dsp's */ \
     size_t mur_##isa##_attention_bytes(const mur_attention_q8 *op);
 
 MUR_QUANTIZE(ref)
@@ -132,14 +132,14 @@ MUR_QUANTIZE(host)
 MUR_LINEAR_Q8(ref)
 MUR_LINEAR_Q8(dsp)
 MUR_LINEAR_Q8(mve)
-MUR_LINEAR_Q8(rv)
+MUR_LINEAR_Q8(plain)
 MUR_LINEAR_Q8(host)
 MUR_MATRIX_Q8(ref)
 MUR_MATRIX_Q8(dsp)
 MUR_ATTENTION_Q8(ref)
 MUR_ATTENTION_Q8(dsp)
 MUR_ATTENTION_Q8(mve)
-MUR_ATTENTION_Q8(rv)
+MUR_ATTENTION_Q8(plain)
 MUR_ATTENTION_Q8(host)
 MUR_ATTENTION_BYTES(ref)
 MUR_ATTENTION_BYTES(dsp)

@@ -3,7 +3,7 @@
  *
  * The arithmetic is mur_decoder.h's: a level is an int8 number. So a matrix gives the same bits
  * whether it is stored in 2, 4 or 8 bits. What a vector is, and its alignment, stand there too; mve
- * and rv have ref's.
+ * and plain have ref's.
  */
 #ifndef MUR_LOW_H
 #define MUR_LOW_H
@@ -41,7 +41,7 @@ typedef struct mur_matrix_low {
 MUR_LOW(ref)
 MUR_LOW(dsp)
 MUR_LOW(mve)
-MUR_LOW(rv)
+MUR_LOW(plain)
 MUR_LINEAR_LOW(host) /* of ref's matrices */
 
 /* ---- BlockDialect ----
@@ -58,7 +58,7 @@ MUR_LINEAR_LOW(host) /* of ref's matrices */
 MUR_LINEAR_BD(ref)
 MUR_LINEAR_BD(dsp)
 MUR_LINEAR_BD(mve)
-MUR_LINEAR_BD(rv)
+MUR_LINEAR_BD(plain)
 MUR_LINEAR_BD(host)
 
 /* As mur_ref_embed on the levels. */

@@ -34,14 +34,12 @@ typedef struct decoder_isa {
 } decoder_isa;
 
 static const decoder_isa isas[] = {
-    { MUC_MCU_ISA_NONE, "ref", "ref", "ref", "ref", "ref", 1, mur_ref_matrix_bytes,
-      mur_ref_matrix_pack, true, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
+    { MUC_MCU_ISA_NONE, "ref", "plain", "ref", "plain", "plain", 1, mur_ref_matrix_bytes,
+      mur_ref_matrix_pack, true, mur_dsp_attention_bytes, mur_plain_low_bytes, mur_plain_low_pack },
     { MUC_MCU_ISA_DSP, "dsp", "dsp", "dsp", "dsp", "dsp", 2, mur_dsp_matrix_bytes,
       mur_dsp_matrix_pack, false, mur_dsp_attention_bytes, mur_dsp_low_bytes, mur_dsp_low_pack },
     { MUC_MCU_ISA_MVE, "mve", "mve", "ref", "mve", "mve", 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, false, mur_dsp_attention_bytes, mur_mve_low_bytes, mur_mve_low_pack },
-    { MUC_MCU_ISA_RV, "ref", "rv", "ref", "rv", "rv", 1, mur_ref_matrix_bytes, mur_ref_matrix_pack,
-      true, mur_dsp_attention_bytes, mur_rv_low_bytes, mur_rv_low_pack },
     { MUC_MCU_ISA_HOST, "host", "host", "ref", "ref", "host", 1, mur_ref_matrix_bytes,
       mur_ref_matrix_pack, true, mur_ref_attention_bytes, mur_ref_low_bytes, mur_ref_low_pack },
 };

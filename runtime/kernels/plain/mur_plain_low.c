@@ -1,4 +1,4 @@
-/* mur_rv_low.c - matrices of 2 and 4 bits on RV32IM; mur_rv_low.h has their form.
+/* mur_plain_low.c - matrices of 2 and 4 bits in plain C, several rows of a word at once; mur_plain_low.h has their form.
  *
  * A mask leaves two indices of a word 16 places apart, V = a + 2^16 b: one product does two rows.
  * Modulo 2^32 the sum of V x is (sum of a x) + 2^16 (sum of b x); both have 16 bits over so many
@@ -7,7 +7,7 @@
 #include "mur_decoder.h"
 #include "mur_low.h"
 #include "mur_low_arith.h"
-#include "mur_rv_low.h"
+#include "mur_plain_low.h"
 
 enum { CHUNK_2 = 64, CHUNK_4 = 16 }; /* 3 * 127 * 64 and 15 * 127 * 16 are below 2^15 */
 enum { MOST_ROWS = 16 };             /* of a group */
@@ -106,12 +106,12 @@ static void sum_4(const uint32_t *w, const int8_t *x, uint32_t k, int32_t *sums)
 static void multiply(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows,
                      const void *vectors, const float *scales, float *out)
 {
-    uint32_t group = mur_rv_low_group(bits), k = matrix->k;
+    uint32_t group = mur_plain_low_group(bits), k = matrix->k;
     const uint16_t *row_scales = matrix->packed;
     const int8_t *x = vectors;
 
     for (; rows != 0; rows--, x += MUR_REF_VECTOR_BYTES(k), scales++, out += matrix->n) {
-        const uint32_t *w = (const uint32_t *)matrix->packed + mur_rv_low_words(matrix->n);
+        const uint32_t *w = (const uint32_t *)matrix->packed + mur_plain_low_words(matrix->n);
         int32_t sums[MOST_ROWS], total = 0;
 
         for (uint32_t i = 0; i < k; i++)
@@ -133,13 +133,13 @@ static void multiply(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows,
     }
 }
 
-void mur_rv_linear_q2(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
+void mur_plain_linear_q2(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
                       const float *scales, float *out)
 {
     multiply(2, matrix, rows, vectors, scales, out);
 }
 
-void mur_rv_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
+void mur_plain_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
                       const float *scales, float *out)
 {
     multiply(4, matrix, rows, vectors, scales, out);
@@ -148,11 +148,11 @@ void mur_rv_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *v
 static void embed(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
                   float *out)
 {
-    uint32_t group = mur_rv_low_group(bits), most = (uint32_t)mur_low_most(bits), k = matrix->k;
+    uint32_t group = mur_plain_low_group(bits), most = (uint32_t)mur_low_most(bits), k = matrix->k;
 
     for (; rows != 0; rows--, tokens++, out += k) {
         uint32_t row = (uint32_t)*tokens, shift = row % group * bits;
-        const uint32_t *w = (const uint32_t *)matrix->packed + mur_rv_low_words(matrix->n) +
+        const uint32_t *w = (const uint32_t *)matrix->packed + mur_plain_low_words(matrix->n) +
                             (size_t)(row / group) * k;
         float scale = mur_half(((const uint16_t *)matrix->packed)[row]);
 
@@ -161,12 +161,12 @@ static void embed(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows, co
     }
 }
 
-void mur_rv_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+void mur_plain_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
 {
     embed(2, matrix, rows, tokens, out);
 }
 
-void mur_rv_embed_q4(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+void mur_plain_embed_q4(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
 {
     embed(4, matrix, rows, tokens, out);
 }

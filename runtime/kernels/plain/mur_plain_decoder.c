@@ -1,4 +1,4 @@
-/* mur_rv_decoder.c - a decoder's matrices on RV32IM: four rows at once, so that an element of the
+/* mur_plain_decoder.c - a decoder's matrices in plain C: four rows at once, so that an element of the
  * vector is loaded once for four products. Vectors and matrices lie as mur_ref_decoder.c has them.
  */
 #include "mur_decoder.h"
@@ -55,7 +55,7 @@ static void multiply(const mur_matrix_q8 *matrix, const int8_t *x, float scale, 
     }
 }
 
-void mur_rv_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors,
+void mur_plain_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors,
                    const float *scales, float *out)
 {
     const int8_t *x = vectors;

@@ -1,5 +1,5 @@
-/* mur_rv_attention.c - a decoder's attention on RV32IM: four positions at once, and two heads that
- * share keys and values, so that what is loaded serves several products. Caches lie as
+/* mur_plain_attention.c - a decoder's attention in plain C: four positions at once, and two heads
+ * that share keys and values, so that what is loaded serves several products. Caches lie as
  * mur_ref_decoder.c has them.
  *
  * Scores: [length / 4][heads][4].
@@ -158,7 +158,7 @@ static void mix(const mur_attended *a)
         mix_heads(a, 2);
 }
 
-void mur_rv_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
+void mur_plain_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
                       const float *k, const float *v, void *keys, void *values, void *key_scales,
                       void *value_scales, float *out, void *scratch)
 {

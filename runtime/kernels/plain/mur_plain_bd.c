@@ -1,4 +1,4 @@
-/* mur_rv_bd.c - BlockDialect matrices on RV32IM: four rows at once, so that two columns of the
+/* mur_plain_bd.c - BlockDialect matrices in plain C: four rows at once, so that two columns of the
  * vector are loaded once for eight products.
  */
 #include "mur_bd_arith.h"
@@ -37,7 +37,7 @@ static void add_block(const uint8_t *const rows[FOUR], uint32_t block, const int
     sums[3] += s3 * (int32_t)(header_d & MUR_BD_FACTOR);
 }
 
-void mur_rv_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
+void mur_plain_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
                       const float *scales, float *out)
 {
     uint32_t k = matrix->k, row_bytes = mur_bd_row_bytes(k);
