@@ -171,6 +171,34 @@ static void what_does_nothing_goes(void **state)
     muc_graph_free(graph);
 }
 
+/* nodes whose output has the input's shape: a to e give it, of f, h and j elements move */
+static void what_moves_within_a_shape_stays(void **state)
+{
+    muc_graph *graph = check_text("graph test\n"
+                                  "tensor x = input f32 [1, 4, 4, 4]\n"
+                                  "node a f32 [1, 4, 4, 4] = tile x repeats=[1, 1, 1, 1]\n"
+                                  "node b f32 [1, 4, 4, 4] = depth_to_space a block=1\n"
+                                  "node c f32 [1, 4, 4, 4] = concat b axis=1\n"
+                                  "node d f32 [1, 4, 4, 4] = expand c shape=[1, 4, 4, 4]\n"
+                                  "node e f32 [1, 4, 4, 4] = slice d axes=[1] starts=[0] sizes=[4] "
+                                  "steps=[1]\n"
+                                  "node f f32 [1, 4, 4, 4] = slice e axes=[1] starts=[3] sizes=[4] "
+                                  "steps=[-1]\n"
+                                  "node g f32 [1, 4, 4, 4] = exp f\n"
+                                  "node h f32 [1, 4, 4, 4] = pad g pads=[0, 1, 0, 0, 0, -1, 0, 0]\n"
+                                  "node i f32 [1, 4, 4, 4] = exp h\n"
+                                  "node j f32 [1, 4, 4, 4] = transpose i perm=[0, 2, 1, 3]\n"
+                                  "node y f32 [1, 4, 4, 4] = relu j\n"
+                                  "output y\n",
+                                  muc_canonicalise, 0);
+
+    (void)state;
+    CHECK_EQ(graph->node_count, 6);
+    CHECK(graph->nodes[0].op == MUC_OP_SLICE && graph->nodes[2].op == MUC_OP_PAD);
+    CHECK(graph->nodes[4].op == MUC_OP_TRANSPOSE);
+    muc_graph_free(graph);
+}
+
 static void a_transpose_that_moves_nothing_is_a_view(void **state)
 {
     muc_graph *graph = check_text("graph test\n"
@@ -553,6 +581,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, new_context, free_context)
     const struct CMUnitTest tests[] = {
         T(what_does_nothing_goes),
+        T(what_moves_within_a_shape_stays),
         T(a_transpose_that_moves_nothing_is_a_view),
         T(an_output_keeps_its_name),
         T(a_vector_in_a_product_is_a_matrix),

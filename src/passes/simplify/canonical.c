@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "graph/graph_check.h"
 #include "passes/rewrite.h"
 
 static const muc_tensor *in(const muc_rewrite *r, const muc_node *node)
@@ -16,11 +17,6 @@ static const muc_tensor *out(const muc_rewrite *r, const muc_node *node)
     return muc_rewrite_old(r, node->outputs[0]);
 }
 
-static bool same_shape(const muc_tensor *a, const muc_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
-}
-
 static bool same_quantization(const muc_quantization *a, const muc_quantization *b)
 {
     if (!a || !b)
@@ -30,70 +26,44 @@ static bool same_quantization(const muc_quantization *a, const muc_quantization 
            memcmp(a->zero_points, b->zero_points, a->count * sizeof(*a->zero_points)) == 0;
 }
 
-static bool all_zero(const int64_t *items, uint32_t count)
+/* an attribute by which no element of an output of the input's shape moves */
+static bool moves_none(const muc_graph *graph, const muc_attribute *a)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (items[i] != 0)
+    const muc_expr zero = muc_expr_const(graph->pool, 0);
+
+    for (uint32_t i = 0; a->key == MUC_KEY_STARTS && i < a->value.exprs.count; i++)
+        if (a->value.exprs.items[i] != zero)
             return false;
-    return true;
-}
-
-static bool is_whole_slice(const muc_rewrite *r, const muc_node *node)
-{
-    const muc_attribute *starts = muc_node_attribute(node, MUC_KEY_STARTS);
-    const int64_t *steps = muc_node_integers(node, MUC_KEY_STEPS);
-
-    if (!same_shape(in(r, node), out(r, node)))
-        return false;
-    for (uint32_t i = 0; i < starts->value.exprs.count; i++)
-        if (starts->value.exprs.items[i] != muc_expr_const(r->graph->pool, 0) ||
-            (steps && steps[i] != 1))
-            return false;
-    return true;
-}
-
-static bool is_identity_perm(const int64_t *perm, uint32_t rank)
-{
-    for (uint32_t i = 0; i < rank; i++)
-        if (perm[i] != i)
-            return false;
-    return true;
-}
-
-/* the node's output 0 is its input 0 */
-static bool does_nothing(const muc_rewrite *r, const muc_node *node)
-{
-    const muc_tensor *x = node->input_count ? in(r, node) : NULL, *y = out(r, node);
-
-    if (!x || x->dtype != y->dtype || !same_quantization(x->quantization, y->quantization))
-        return false;
-    switch ((unsigned)node->op) {
-    case MUC_OP_IDENTITY:
-    case MUC_OP_CAST:
-    case MUC_OP_QUANTIZE:
+    if (a->key != MUC_KEY_PERM && a->key != MUC_KEY_PADS && a->key != MUC_KEY_STEPS)
         return true;
-    case MUC_OP_RESHAPE:
-    case MUC_OP_EXPAND:
-        return same_shape(x, y);
-    case MUC_OP_CONCAT:
-    case MUC_OP_SPLIT:
-        return node->input_count == 1 && node->output_count == 1;
-    case MUC_OP_TRANSPOSE:
-        return is_identity_perm(muc_node_integers(node, MUC_KEY_PERM), x->rank);
-    case MUC_OP_PAD:
-        return all_zero(muc_node_integers(node, MUC_KEY_PADS), 2 * x->rank);
-    case MUC_OP_SLICE:
-        return is_whole_slice(r, node);
-    default:
+    for (uint32_t i = 0; i < a->value.integers.count; i++)
+        if (a->value.integers.items[i] != (a->key == MUC_KEY_PERM ? i : a->key == MUC_KEY_STEPS))
+            return false;
+    return true;
+}
+
+bool muc_gives_input(const muc_graph *graph, const muc_node *node)
+{
+    const muc_op_info *info = muc_op_get(node->op);
+    const muc_tensor *x, *y = &graph->tensors[node->outputs[0]];
+
+    if (info->least_inputs != 1 || node->output_count != 1 || (info->flags & MUC_OP_STATEFUL))
         return false;
-    }
+    x = &graph->tensors[node->inputs[0]];
+    if (x->dtype != y->dtype || !muc_tensor_same_shape(x, y) ||
+        !same_quantization(x->quantization, y->quantization))
+        return false;
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        if (!moves_none(graph, &node->attributes[i]))
+            return false;
+    return info->flags & MUC_OP_MOVES || node->op == MUC_OP_CAST || node->op == MUC_OP_QUANTIZE;
 }
 
 static muc_status drop_nothing(muc_rewrite *r, const muc_node *node, bool *done)
 {
     muc_status status = MUC_OK;
 
-    if (does_nothing(r, node))
+    if (muc_gives_input(&r->old, node))
         *done = muc_rewrite_alias(r, node, node->inputs[0], &status);
     return status;
 }

@@ -6,6 +6,8 @@
 
 #include "graph/graph.h"
 
+/* The node's only output is its input 0, element by element, in all but name. */
+bool muc_gives_input(const muc_graph *graph, const muc_node *node);
 /* Drops nodes that no output depends on and nodes that do nothing, joins views and transposes in a
  * row, makes a view of a transpose that moves no element, a slice of a gather of neighbours, and
  * matrices of the vectors in products. */

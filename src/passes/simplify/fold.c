@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/simplify/canonical.h"
 #include "passes/simplify/outline.h"
 #include "ref/ref.h"
 
@@ -236,21 +237,6 @@ static muc_status fold_node(muc_context *ctx, muc_graph *graph, muc_node *node)
 
 /* ---- nodes that give what they take ---- */
 
-static bool gives_input(const muc_graph *graph, const muc_node *node)
-{
-    const muc_tensor *x, *y;
-
-    if (node->output_count != 1 || is_output(graph, node->outputs[0]))
-        return false;
-    if (node->op != MUC_OP_IDENTITY && node->op != MUC_OP_RESHAPE && node->op != MUC_OP_EXPAND)
-        return false;
-    x = &graph->tensors[node->inputs[0]];
-    y = &graph->tensors[node->outputs[0]];
-    return x->kind != MUC_TENSOR_STATE && x->dtype == y->dtype && x->rank == y->rank &&
-           x->quantization == y->quantization &&
-           memcmp(x->dims, y->dims, x->rank * sizeof(x->dims[0])) == 0;
-}
-
 /* inputs are of the graph's own arena */
 static void pass_by(muc_node *node, const uint32_t *stands_for)
 {
@@ -275,7 +261,8 @@ static muc_status fold(muc_context *ctx, muc_graph *graph, uint64_t most_bytes,
         pass_by(node, stands_for);
         if (is_foldable(graph, node, most_bytes != 0, &left))
             MUC_TRY(fold_node(ctx, graph, node));
-        else if (gives_input(graph, node))
+        else if (muc_gives_input(graph, node) && !is_output(graph, node->outputs[0]) &&
+                 graph->tensors[node->inputs[0]].kind != MUC_TENSOR_STATE)
             stands_for[node->outputs[0]] = node->inputs[0];
     }
     return muc_graph_prune(ctx, graph);
