@@ -238,7 +238,7 @@ static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
 
 /* ---- operators between ---- */
 
-typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, WEIGHTED } kind;
+typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, OUTPUT_SCALE, WEIGHTED } kind;
 
 static kind kind_of(muc_op op)
 {
@@ -367,7 +367,7 @@ static muc_status fold_between(muc_rewrite *r, const muc_node *node, bool *done)
         else if (!bias)
             MUC_TRY(
                 muc_rewrite_tensor(r, muc_graph_integers_of(&r->old, op->inputs[i]), &inputs[i]));
-        if (op->op == MUC_OP_CONCAT)
+        if (kind_of(op->op) == OUTPUT_SCALE)
             MUC_TRY(change_scale(r, node, &inputs[i]));
     }
     return muc_rewrite_change(r, node, op->op, inputs, op->input_count, op->attributes,
