@@ -16,23 +16,24 @@
 /* The order of members is the assembly's. */
 typedef struct mur_dsp_quad {
     const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns */
-    const uint32_t *w, *w_end;
+    const uint32_t *w_end;
     int8_t *out;
     int32_t out_step; /* from pixel to pixel */
     int32_t zero;     /* twice the output's zero point, plus 1 */
     int32_t words;    /* of inputs, by fours: at least 1 */
     int32_t pixels;   /* 1 to 4 */
+    const uint32_t *w;
 } mur_dsp_quad;
 
 #if MUR_HAVE_DSP
 
-/* two inputs of two pixels and four channels, inputs at r12, weights at lr */
+/* two inputs of two pixels and four channels, inputs at r12, weights 8 bytes behind lr */
 /* clang-format off */
-#define MUR_DSP_QUAD_MAC16(x0, x1, w0, w1) \
-    "ldr r8, [r12, #" x0 "\n" \
-    "ldr r10, [lr, #" w0 "\n" \
-    "ldr r9, [r12, #" x1 "]\n" \
-    "ldr r11, [lr, #" w1 "]\n" \
+#define MUR_DSP_QUAD_MAC16 \
+    "ldr r8, [r12], #16\n" \
+    "ldr r10, [lr, #8]!\n" \
+    "ldr r9, [r12, #-12]\n" \
+    "ldr r11, [lr, #4]\n" \
     "smlad r4, r8, r10, r4\n" \
     "smlad r5, r9, r10, r5\n" \
     "sxtb16 r10, r10\n" \
@@ -80,99 +81,89 @@ typedef struct mur_dsp_quad {
     "add r11, r12, " #r ", asr #31\n" \
     "smmlar " #r ", " #r ", " #mul ", r11\n"
 
-#define MUR_DSP_QUAD_ZERO "ldr r11, [sp, #24]\n"
+#define MUR_DSP_QUAD_ZERO "ldr r11, [sp, #20]\n"
 
-/* On the stack a copy of *quad, in which x, x_end and what is added to w stand for a turn of the
- * loop that begins at 2, or at one of its later words of inputs if their number is not a multiple of
- * 4: at 28 is where that is; at 32 the pixels left, w, and the first output. lr is 84 bytes ahead of
- * a group of channels, as behind the loop over the one before. A last pixel alone has no step, and
- * its outputs replace those of what would be the next. */
+/* On the stack a copy of *quad, in whose place of `words` stands where the loop at 2 begins: behind
+ * as many of its four words of inputs as make their number a multiple of 4; at 36 the first output. lr
+ * is 28 bytes ahead of a group of channels, as behind the loop over the one before. A last pixel
+ * alone has no step, and its outputs replace those of what would be the next. */
 __attribute__((naked, noinline)) static void
 mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r1-r9}\n"
-                     "sub r10, r3, #84\n"
-                     "sub r4, r4, #84\n"
-                     "mov r11, r5\n"
-                     "rsb r8, r8, #0\n"
-                     "ands r8, r8, #3\n" /* words that the first turn leaves out */
-                     "sub r2, r2, #128\n"
-                     "sub r1, r1, r8, lsl #5\n"
-                     "lsl r3, r8, #4\n"
-                     "rsb r3, r3, #100\n"
-                     "itt eq\n"
-                     "subeq r1, r1, #128\n"
-                     "subeq r3, r3, #64\n"
+                     "sub r3, r3, #28\n"
+                     "sub r9, r9, #28\n"
+                     "mov r10, r4\n"
+                     "rsb r7, r7, #0\n"
+                     "and r7, r7, #3\n"
                      "adr r12, 2f + 1\n"
                      "mov lr, #112\n" /* bytes of the instructions of a word */
-                     "mla r8, r8, lr, r12\n"
-                     "cmp r9, #1\n"
+                     "mla r7, r7, lr, r12\n"
+                     "cmp r8, #1\n"
                      "it eq\n"
-                     "moveq r6, #0\n"
-                     "mov lr, r10\n"
-                     "push {r1-r11}\n"
+                     "moveq r5, #0\n"
+                     "mov lr, r9\n"
+                     "push {r1-r10}\n"
                      "b 1f\n"
                      "2:\n"
-                     MUR_DSP_QUAD_MAC16("128]!", "4", "64]!", "4")
-                     MUR_DSP_QUAD_MAC16("16]", "20", "8]", "12")
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
                      ".if . - 2b - 112\n"
                      ".error \"a word of inputs takes other than 112 bytes\"\n"
                      ".endif\n"
-                     MUR_DSP_QUAD_MAC16("32]", "36", "16]", "20")
-                     MUR_DSP_QUAD_MAC16("48]", "52", "24]", "28")
-                     MUR_DSP_QUAD_MAC16("64]", "68", "32]", "36")
-                     MUR_DSP_QUAD_MAC16("80]", "84", "40]", "44")
-                     MUR_DSP_QUAD_MAC16("96]", "100", "48]", "52")
-                     MUR_DSP_QUAD_MAC16("112]", "116", "56]", "60")
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_MAC16
                      "ldr r8, [sp, #4]\n"
                      "cmp r12, r8\n"
                      "bne 2b\n"
-                     "ldr r8, [lr, #64]\n"
-                     "ldr r9, [lr, #72]\n"
-                     "ldr r10, [lr, #80]\n"
+                     "ldr r8, [lr, #8]\n"
+                     "ldr r9, [lr, #16]\n"
+                     "ldr r10, [lr, #24]\n"
                      MUR_DSP_QUAD_ZERO
                      "cmn r11, #255\n"
                      "bne 4f\n"
                      MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE, "")
-                     "ldr r8, [lr, #68]\n"
-                     "ldr r9, [lr, #76]\n"
+                     "ldr r8, [lr, #12]\n"
+                     "ldr r9, [lr, #20]\n"
                      "lsr r10, r10, #8\n"
                      MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE, "")
-                     "3: ldr r12, [sp, #16]\n"
-                     "ldr r8, [sp, #20]\n"
-                     "ldr r9, [sp, #12]\n"
+                     "3: ldr r12, [sp, #12]\n"
+                     "ldr r8, [sp, #16]\n"
+                     "ldr r9, [sp, #8]\n"
                      "pkhbt r0, r0, r2, lsl #16\n"
                      "pkhbt r1, r1, r3, lsl #16\n"
                      "cmp lr, r9\n"
                      "str r1, [r12, r8]\n"
                      "str r0, [r12], #4\n"
-                     "str r12, [sp, #16]\n"
+                     "str r12, [sp, #12]\n"
                      "beq 5f\n"
-                     "1: ldr r0, [lr, #84]\n"
-                     "ldr r2, [lr, #88]\n"
-                     "ldr r4, [lr, #92]\n"
-                     "ldr r6, [lr, #96]\n"
+                     "1: ldr r4, [lr, #36]!\n"
+                     "ldr r0, [lr, #-8]\n"
+                     "ldr r2, [lr, #-4]\n"
+                     "ldr r6, [lr, #4]\n"
                      "ldr r12, [sp]\n"
-                     "ldr r8, [sp, #8]\n"
                      "mov r1, r0\n"
                      "mov r3, r2\n"
                      "mov r5, r4\n"
                      "mov r7, r6\n"
-                     "add lr, lr, r8\n"
-                     "ldr pc, [sp, #28]\n"
+                     "ldr pc, [sp, #24]\n"
                      "4:\n"
                      MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
-                     "ldr r8, [lr, #68]\n"
-                     "ldr r9, [lr, #76]\n"
+                     "ldr r8, [lr, #12]\n"
+                     "ldr r9, [lr, #20]\n"
                      MUR_DSP_QUAD_ZERO
                      "lsr r10, r10, #8\n"
                      MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
                      "b 3b\n"
-                     "5: ldr r8, [sp, #32]\n"
-                     "ldr lr, [sp, #36]\n"
-                     "ldr r9, [sp, #40]\n"
-                     "ldr r10, [sp, #20]\n"
+                     "5: ldr r8, [sp, #28]\n"
+                     "ldr lr, [sp, #32]\n"
+                     "ldr r9, [sp, #36]\n"
+                     "ldr r10, [sp, #16]\n"
                      "ldrd r11, r12, [sp]\n"
                      "subs r8, r8, #2\n"
                      "ble 6f\n"
@@ -182,13 +173,12 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "cmp r8, #1\n"
                      "it eq\n"
                      "moveq r10, #0\n"
-                     "str r8, [sp, #32]\n"
-                     "str r9, [sp, #40]\n"
-                     "str r9, [sp, #16]\n"
-                     "str r10, [sp, #20]\n"
+                     "str r8, [sp, #28]\n"
+                     "str r9, [sp, #36]\n"
+                     "strd r9, r10, [sp, #12]\n"
                      "strd r11, r12, [sp]\n"
                      "b 1b\n"
-                     "6: add sp, sp, #44\n"
+                     "6: add sp, sp, #40\n"
                      "pop {r4-r11, pc}\n");
 }
 /* clang-format on */

@@ -20,6 +20,7 @@ typedef struct mur_dsp_window {
     uint32_t *x;            /* inputs of one or four pixels, of a group */
     int8_t *border;         /* a run with bytes outside the image */
     const int8_t *in, *end; /* the group's first channel; behind the image */
+    void *kernel;           /* what mur_dsp_multiply keeps from group to group */
 } mur_dsp_window;
 
 /* one pixel of `pixels` that share x by turns */
@@ -125,31 +126,26 @@ static __attribute__((hot)) const int8_t *mur_dsp_find_run(const mur_dsp_window 
     return window->border;
 }
 
-/* Do the windows of `pixels` pixels from `column` on lie between the edges, and is there memory
- * behind the last one's runs, and of the pixels after it, of which `read` are read in all? */
-static __attribute__((hot)) int mur_dsp_is_inside(const mur_dsp_window *window, int32_t top,
-                                                  int32_t column, int32_t pixels, int32_t read)
+/* the last column at which a window does not reach over the right edge */
+static inline int32_t mur_dsp_last_column(const mur_conv_shape *s)
 {
-    const mur_conv_shape *s = &window->layer->shape;
-    int32_t last = column + (pixels - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
-    int32_t left = s->in_w - 1 - last - (read - pixels) * s->stride_w; /* pixels of the row */
-
-    if (column < 0 || last >= s->in_w)
-        return 0;
-    if (top + (s->kernel_h - 1) * s->dilation_h < s->in_h - 1) /* there is another row */
-        return left + s->in_w > 3;
-    return left >= 0 && left * s->in_c >= 4 * window->runs.run_words - window->runs.bytes;
+    return s->in_w - 1 - (s->kernel_w - 1) * s->dilation_w;
 }
 
-/* the last column at which that holds for four pixels */
-static int32_t mur_dsp_last_four(const mur_dsp_window *window, int32_t top)
+/* Is there memory for all that the windows of four pixels from `column` on touch, and their runs'
+ * last words, in rows that are not outside? */
+static __attribute__((hot)) int mur_dsp_is_memory(const mur_dsp_window *window, int32_t top,
+                                                  int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
-    int32_t last = s->in_w - 1 - 3 * s->stride_w - (s->kernel_w - 1) * s->dilation_w;
+    int32_t first = top < 0 ? 0 : top, last = top + (s->kernel_h - 1) * s->dilation_h;
+    int32_t right = column + 3 * s->stride_w + (window->runs.a_row - 1) * s->dilation_w;
+    int32_t words = 4 * window->runs.run_words, bytes = window->runs.bytes;
 
-    while (last >= 0 && !mur_dsp_is_inside(window, top, last, 4, 4))
-        last--;
-    return last;
+    last = last < s->in_h ? last : s->in_h - 1;
+    return first * s->in_pitch + column * s->in_c >= 0 &&
+           last * s->in_pitch + right * s->in_c + (words > bytes ? words : bytes) <=
+               window->end - window->in;
 }
 
 /* one of `pixels` pixels */
@@ -159,23 +155,16 @@ static __attribute__((noinline, hot)) void mur_dsp_gather1(const mur_dsp_window 
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
-    int32_t is_inside = mur_dsp_is_inside(window, top, column, 1, 1);
     uint32_t *behind = x + window->runs.whole_words * 2 * pixels;
-    const int8_t *row = window->in + top * s->in_pitch + column * s->in_c;
 
-    for (int32_t i = 0; i < s->kernel_h; i++, row += s->dilation_h * s->in_pitch) {
-        int32_t y = top + i * s->dilation_h, is_whole = is_inside && y >= 0 && y < s->in_h;
-        const int8_t *from = row;
-
+    for (int32_t i = 0; i < s->kernel_h; i++, top += s->dilation_h)
         for (int32_t j = 0; j < window->runs.a_row; j++, x += words * 2 * pixels) {
-            if (!is_whole)
-                from = mur_dsp_find_run(window, y, column, j);
+            const int8_t *from = mur_dsp_find_run(window, top, column, j);
+
             mur_dsp_widen1(x, pixels, from, words);
             for (int32_t k = 0; k < rest; k++)
                 mur_dsp_put_rest(mur_dsp_rest_at(behind, pixels, at++), from[words * 4 + k]);
-            from += s->dilation_w * s->in_c;
         }
-    }
 }
 
 /* `count` runs of four pixels, from the window's run `first` on */
@@ -218,22 +207,19 @@ static __attribute__((noinline, hot)) void mur_dsp_gather4(const mur_dsp_window 
     }
 }
 
-/* up to four pixels by turns with those of four */
-static inline void mur_dsp_gather_pixels(const mur_dsp_window *window, int32_t pixels, int32_t top,
-                                         int32_t column, int32_t is_inside)
+/* up to four pixels by turns with those of four: those at an edge replace what four together read
+ * there */
+static __attribute__((noinline)) void
+mur_dsp_gather_pixels(const mur_dsp_window *window, int32_t pixels, int32_t top, int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
+    int32_t last = mur_dsp_last_column(s), is_read = mur_dsp_is_memory(window, top, column);
 
-    if (!is_inside)
-        for (int32_t i = 0; i < pixels; i++, column += s->stride_w)
-            mur_dsp_gather1(window, window->x + i, 4, top, column);
-    else if (window->runs.a_row > 1 || top < 0 ||
-             top + (s->kernel_h - 1) * s->dilation_h >= s->in_h)
+    if (is_read)
         mur_dsp_gather4(window, top, column);
-    else
-        mur_dsp_gather_runs(window, 0, s->kernel_h,
-                            window->in + top * s->in_pitch + column * s->in_c,
-                            s->stride_w * s->in_c, s->dilation_h * s->in_pitch);
+    for (int32_t i = 0; i < pixels; i++, column += s->stride_w)
+        if (!is_read || column < 0 || column > last)
+            mur_dsp_gather1(window, window->x + i, 4, top, column);
 }
 
 /* a group of up to four pixels, whose inputs lie in window->x */
@@ -246,22 +232,33 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
                                    int8_t *out, int32_t left_over, mur_dsp_multiply *multiply)
 {
     const mur_conv_shape *s = &window->layer->shape;
-    int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels, is_inside;
-    int32_t last = mur_dsp_last_four(window, top);
+    int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels;
+    int32_t step = s->stride_w * s->in_c, pitch = s->dilation_h * s->in_pitch, last = -1;
 
     if (groups > 1)
         depth /= groups;
+    /* rows of one run that lie between the upper and the lower edge take no question a group */
+    if (window->runs.a_row == 1 && groups == 1 && top >= 0 &&
+        top + (s->kernel_h - 1) * s->dilation_h < s->in_h)
+        last = mur_dsp_last_column(s) - 3 * s->stride_w;
+    window->in = in;
+    while (last >= 0 && !mur_dsp_is_memory(window, top, last))
+        last--;
     for (int32_t left = s->out_w; left > 0; left -= pixels) {
         pixels = left >= 4 ? 4 : left_over == 1 ? 1 : left;
-        is_inside = pixels == 4 ? column >= 0 && column <= last
-                                : mur_dsp_is_inside(window, top, column, pixels, 4);
         window->in = in;
-        for (int32_t group = 0; group < groups; group++, window->in += depth) {
-            if (left_over == 1 && pixels == 1)
-                mur_dsp_gather1(window, window->x, 1, top, column);
-            else
-                mur_dsp_gather_pixels(window, pixels, top, column, is_inside);
-            multiply(window, group, pixels, out);
+        if (pixels == 4 && column >= 0 && column <= last) {
+            mur_dsp_gather_runs(window, 0, s->kernel_h, in + top * s->in_pitch + column * s->in_c,
+                                step, pitch);
+            multiply(window, 0, 4, out);
+        } else {
+            for (int32_t group = 0; group < groups; group++, window->in += depth) {
+                if (left_over == 1 && pixels == 1)
+                    mur_dsp_gather1(window, window->x, 1, top, column);
+                else
+                    mur_dsp_gather_pixels(window, pixels, top, column);
+                multiply(window, group, pixels, out);
+            }
         }
         column += pixels * s->stride_w;
         out += pixels * s->out_c;
@@ -282,15 +279,15 @@ static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels
 }
 
 /* the whole layer */
-static __attribute__((noinline, cold)) void mur_dsp_run_rows(const mur_conv_s8 *layer,
-                                                             const int8_t *in, int8_t *out,
-                                                             void *scratch, int32_t left_over,
-                                                             mur_dsp_multiply *multiply)
+static __attribute__((noinline, cold)) void
+mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
+                 int32_t left_over, mur_dsp_multiply *multiply, void *kernel)
 {
     mur_dsp_window window;
     size_t x_bytes;
 
     window.layer = layer;
+    window.kernel = kernel;
     window.end = in + (layer->shape.in_h - 1) * layer->shape.in_pitch +
                  layer->shape.in_w * layer->shape.in_c;
     window.runs = mur_dsp_runs_of(layer);

@@ -3,49 +3,60 @@
 #include "mur_dsp_quad.h"
 #include "mur_dsp_window.h"
 
+/* All output channels of a group of inputs; what changes from group to group is set by multiply. */
+typedef struct quads {
+    mur_dsp_quad quad; /* of whole fours of channels */
+    const uint32_t *w;
+    int32_t channels, quad_words, group_words;
+} quads;
+
 /* the channels behind the last whole four, by way of pixels with room for all four */
-static void multiply_last(mur_dsp_quad *quad, int32_t channels, int8_t *out, int32_t out_step)
+static __attribute__((noinline)) void multiply_last(const quads *all, int8_t *out)
 {
+    mur_dsp_quad quad = all->quad;
     int8_t last[16];
 
-    quad->out = last;
-    quad->out_step = 4;
-    mur_dsp_run_quads(quad);
-    quad->out_step = out_step;
-    for (int32_t i = 0; i < quad->pixels; i++, out += out_step)
-        for (int32_t c = 0; c < channels; c++)
+    quad.w = quad.w_end;
+    quad.w_end += all->quad_words;
+    quad.out = last;
+    quad.out_step = 4;
+    mur_dsp_run_quads(&quad);
+    for (int32_t i = 0; i < quad.pixels; i++, out += all->quad.out_step)
+        for (int32_t c = 0; c < (all->channels & 3); c++)
             out[c] = last[4 * i + c];
 }
 
 /* a group of up to four pixels */
 static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
 {
-    const mur_conv_shape *shape = &window->layer->shape;
-    int32_t channels = shape->groups == 1 ? shape->out_c : shape->out_c / shape->groups;
-    int32_t words = mur_dsp_quad_words(window->runs.words);
-    mur_dsp_quad quad;
+    quads *all = window->kernel;
+    int32_t channels = all->channels;
 
     out += group * channels;
-    quad.words = window->runs.words;
-    quad.x = window->x;
-    quad.x_end = quad.x + quad.words * 8;
-    quad.w = (const uint32_t *)window->layer->packed + group * ((channels + 3) >> 2) * words;
-    quad.w_end = quad.w + (channels >> 2) * words;
-    quad.out = out;
-    quad.out_step = shape->out_c;
-    quad.zero = 2 * window->layer->output.zero + 1;
-    quad.pixels = pixels;
+    all->quad.w = all->w + group * all->group_words;
+    all->quad.w_end = all->quad.w + (channels >> 2) * all->quad_words;
+    all->quad.out = out;
+    all->quad.pixels = pixels;
     if (channels > 3)
-        mur_dsp_run_quads(&quad);
-    if (channels & 3) {
-        quad.w = quad.w_end;
-        quad.w_end += words;
-        multiply_last(&quad, channels & 3, out + (channels & ~3), shape->out_c);
-    }
+        mur_dsp_run_quads(&all->quad);
+    if (channels & 3)
+        multiply_last(all, out + (channels & ~3));
     mur_dsp_clamp_pixels(window->layer, pixels, channels, out);
 }
 
 void mur_single_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    mur_dsp_run_rows(layer, in, out, scratch, 3, multiply);
+    int32_t words = mur_dsp_runs_of(layer).words;
+    quads all;
+
+    all.quad.words = words;
+    all.quad.x = scratch;
+    all.quad.x_end = all.quad.x + words * 8;
+    all.quad.out_step = layer->shape.out_c;
+    all.quad.zero = 2 * layer->output.zero + 1;
+    all.w = layer->packed;
+    all.channels = layer->shape.out_c / layer->shape.groups;
+    all.quad_words = mur_dsp_quad_words(words);
+    all.group_words = ((all.channels + 3) >> 2) * all.quad_words;
+    mur_dsp_run_rows(layer, in, out, scratch, 3, multiply, &all);
 }
