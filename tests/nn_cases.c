@@ -409,7 +409,7 @@ static void draw_add(mur_add_s8 *l)
 
     memset(l, 0, sizeof(*l));
     l->b_count = between(1, 40);
-    l->count = l->b_count * between(1, 3);
+    l->count = l->b_count * between(1, chance(2) ? 3 : 1 + 150 / l->b_count);
     l->a_mul = l->b_mul = 1 << 30;
     if (chance(4) == 0) { /* else both scales are the same */
         *(a_is_greater ? &l->b_mul : &l->a_mul) = (int32_t)(draw() >> 2 | 1u << 30);
@@ -430,7 +430,7 @@ static void draw_mul(mur_mul_s8 *l)
 {
     memset(l, 0, sizeof(*l));
     l->b_count = between(1, 40);
-    l->count = l->b_count * between(1, 3);
+    l->count = l->b_count * between(1, chance(2) ? 3 : 1 + 150 / l->b_count);
     l->mul = (int32_t)(draw() >> 2 | 1u << 30);
     l->shift = chance(4) ? between(-16, 3) : between(-10, -6);
     l->a_zero = (int8_t)draw();
