@@ -153,6 +153,9 @@ static void other_graphs_are_refused_by_name(void **state)
         { NAMED("BloomForCausalLM", "bloom", ""), "architecture 'BloomForCausalLM' of model" },
         { NAMED("LlamaForCausalLM", "mistral", ""), "'LlamaForCausalLM' of model type 'mistral'" },
         { LLAMA(",\"sliding_window\":4"), "\"sliding_window\" of 4 in a context of 10" },
+        { LLAMA(",\"sliding_window\":4,"
+                "\"layer_types\":[\"full_attention\",\"sliding_attention\"]"),
+          "layer 1 sees a window of 4: a LlamaForCausalLM has none" },
         { NAMED("Qwen3ForCausalLM", "qwen3",
                 ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]"),
           "layer 1 is of type 'chunked_attention'" },

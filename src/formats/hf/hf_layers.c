@@ -374,8 +374,12 @@ static muc_status read_view(const reader *r, uint32_t layer, uint32_t window, bo
     MUC_TRY(turns(r, layer, &turns_here));
     if (slides_here && window == 0)
         return UNSUPPORTED(r, "layer %u sees a window, but \"sliding_window\" is not given", layer);
-    if (slides_here && window < r->config->context) /* a longer one hides nothing */
+    if (slides_here && window < r->config->context) { /* a longer one hides nothing */
+        if (r->windows == MUC_HF_NO_LAYER)
+            return UNSUPPORTED(r, "layer %u sees a window of %u: a %s has none", layer, window,
+                               r->config->architecture);
         view->window = window;
+    }
     view->angles = !turns_here                                             ? MUC_ANGLES_NONE
                    : slides_here && r->config->family == MUC_FAMILY_GEMMA3 ? MUC_ANGLES_LOCAL
                                                                            : MUC_ANGLES_GLOBAL;
