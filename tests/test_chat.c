@@ -24,6 +24,9 @@ static void templates_are_recognised_by_their_marks(void **state)
         assert_true(chat && strcmp(chat->name, cases[i].name) == 0);
     }
     assert_true(muc_chat_of_template("{{ message['content'] }}") == NULL);
+    /* Apriel 1.5, whose messages end otherwise than Phi-3's */
+    assert_true(muc_chat_of_template("{{- '<|user|>\\n' + message['content'] + '\\n<|end|>\\n' -}}"
+                                     "{{- '<|assistant|>\\n' -}}") == NULL);
     assert_true(muc_chat_of_template("") == NULL);
 }
 
