@@ -79,6 +79,8 @@ MISTAKES = [
     (["compress", "--quant", "int3", *OUT], USAGE, ["'int3'", "int8, int4, int2 or cb2", "did you mean"]),
     (["compile", "--target", "mcu", "--machine", "stm32f745", *OUT], USAGE,
      ["'stm32f745'", "nrf52840", "did you mean 'stm32f746'?"]),
+    (["compile", "--machine", "stm32f745", *OUT], USAGE,
+     ["'stm32f745'", "expected uthinker, ", "did you mean 'stm32f746'?"]),
     (["compile", NETWORK, "--target", "cnnchip", "--machine", "pe65", *OUT], USAGE, ["'pe65'", "did you mean 'pe64'?"]),
     (["run", WORK / "nosuch"], IO, ["nosuch", "No such file"]),
     (["inspect", WORK], IO, [str(WORK), "config.json"]),

@@ -152,6 +152,9 @@ typedef struct muc_target {
 
 /* NULL after the last. */
 const muc_target *muc_target_get(size_t i);
+/* Whether a built-in machine goes by a name: its own, or, of Arm's boards, one with the number of
+ * its image: mps2-an547 is mps3-an547. */
+bool muc_machine_is_called(const char *machine, const char *name);
 /* What a target calls what it makes of a model: options->name, or the name of the model's file. In
  * arena. MUC_USAGE if options->name is not an identifier of C. */
 muc_status muc_name_of_output(muc_context *ctx, muc_arena *arena, const muc_model *model,

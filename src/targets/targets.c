@@ -29,6 +29,14 @@ const muc_target *muc_target_get(size_t i)
     return i < MUC_COUNT(targets) ? &targets[i] : NULL;
 }
 
+bool muc_machine_is_called(const char *machine, const char *name)
+{
+    const char *image = strstr(machine, "-an"), *asked = strstr(name, "-an");
+
+    return strcmp(machine, name) == 0 ||
+           (image && asked && strncmp(name, "mps", 3) == 0 && strcmp(image, asked) == 0);
+}
+
 muc_status muc_name_of_output(muc_context *ctx, muc_arena *arena, const muc_model *model,
                               const muc_compile_options *options, const char **out)
 {

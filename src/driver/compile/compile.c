@@ -29,16 +29,17 @@ static bool has_machine(const muc_target *target, const char *name)
     const muc_target_machine *machine;
 
     for (size_t i = 0; (machine = target->machine_at(i)); i++)
-        if (strcmp(machine->name, name) == 0)
+        if (muc_machine_is_called(machine->name, name))
             return true;
     return false;
 }
 
 /* the first that takes the model and has the machine, or that takes the model, or NULL */
-static const muc_target *find_default(const muc_model *model, const char *machine)
+static const muc_target *find_default(const muc_model *model, const char *machine, bool *known)
 {
     const muc_target *target, *first = NULL;
 
+    *known = true;
     for (size_t i = 0; (target = muc_target_get(i)); i++) {
         if (!muc_target_takes(target, model))
             continue;
@@ -46,7 +47,23 @@ static const muc_target *find_default(const muc_model *model, const char *machin
             return target;
         first = first ? first : target;
     }
+    *known = machine && muc_path_exists(machine); /* whose description is the target's to read */
     return first;
+}
+
+/* a machine that no target of the model has */
+static muc_status refuse_machine(muc_context *ctx, const muc_model *model, const char *name)
+{
+    const muc_target_machine *machine;
+    const muc_target *target;
+    muc_choice choice;
+
+    muc_choice_begin(&choice, name, strlen(name));
+    for (size_t i = 0; (target = muc_target_get(i)); i++)
+        for (size_t j = 0; muc_target_takes(target, model) && (machine = target->machine_at(j));
+             j++)
+            muc_choice_add(&choice, machine->name);
+    return muc_choice_refuse(ctx, &choice, MUC_USAGE, "--machine", "");
 }
 
 static muc_status find_named(muc_context *ctx, const char *name, const muc_target **out)
@@ -66,7 +83,8 @@ static muc_status find_named(muc_context *ctx, const char *name, const muc_targe
 muc_status muc_target_find(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const muc_target **out)
 {
-    const muc_target *fitting = find_default(model, options->machine);
+    bool known;
+    const muc_target *fitting = find_default(model, options->machine, &known);
     const char *name = options->target;
 
     if (!fitting)
@@ -74,7 +92,7 @@ muc_status muc_target_find(muc_context *ctx, const muc_model *model,
                         "is compiled already: no target takes %s", kind_names[model->kind]);
     *out = fitting;
     if (!name)
-        return MUC_OK;
+        return known ? MUC_OK : refuse_machine(ctx, model, options->machine);
     MUC_TRY(find_named(ctx, name, out));
     if (muc_target_takes(*out, model))
         return MUC_OK;

@@ -7,6 +7,7 @@
 #include "base/choice.h"
 #include "base/file.h"
 #include "base/ini.h"
+#include "targets/target.h"
 
 #include <mcu_machines.h> /* made by the build from machines/: machine_host[], ... */
 
@@ -320,15 +321,6 @@ muc_status muc_mcu_read_machine(muc_context *ctx, muc_arena *arena, muc_bytes te
     return check_machine(&p);
 }
 
-/* Arm's boards go by the number of their image: mps2-an547 is mps3-an547. */
-static bool is_called(const char *machine, const char *name)
-{
-    const char *image = strstr(machine, "-an"), *asked = strstr(name, "-an");
-
-    return strcmp(machine, name) == 0 ||
-           (image && asked && strncmp(name, "mps", 3) == 0 && strcmp(image, asked) == 0);
-}
-
 muc_status muc_mcu_machine_text(muc_context *ctx, muc_arena *arena, const char *name,
                                 muc_bytes *out)
 {
@@ -340,7 +332,7 @@ muc_status muc_mcu_machine_text(muc_context *ctx, muc_arena *arena, const char *
     if (!name)
         name = "host";
     for (unsigned i = 0; i < MUC_COUNT(built_in); i++)
-        if (is_called(built_in[i].name, name)) {
+        if (muc_machine_is_called(built_in[i].name, name)) {
             *out = (muc_bytes){ (const uint8_t *)built_in[i].text, strlen(built_in[i].text),
                                 built_in[i].name };
             return MUC_OK;
