@@ -3,6 +3,7 @@
 #include "ref/ref.h"
 
 enum { CHUNK = 256 };
+enum { ENTRY_BYTES = 40, TRAILER_BYTES = 32 };   /* of .bdt files */
 enum { MOST_BYTES = 1 << 14, MOST_INPUTS = 16 }; /* of values, so that no run is long */
 
 void fuzz_read_tensors(muc_context *ctx, const muc_tensor_view *views, size_t count)
@@ -69,4 +70,34 @@ void fuzz_network(muc_bytes bytes)
         muc_network_close(&network);
     }
     muc_context_free(ctx);
+}
+
+static void seal_payload(uint8_t *data, size_t size, uint8_t *row)
+{
+    uint64_t offset = muc_load_u64(row + 16), bytes = muc_load_u64(row + 24);
+
+    if (offset <= size && bytes <= size - offset)
+        muc_store_u32(row + 32, muc_crc32(0, data + offset, (size_t)bytes));
+}
+
+void fuzz_seal_bdt(uint8_t *data, size_t size)
+{
+    uint8_t *trailer;
+    uint64_t table, end;
+    uint32_t count;
+
+    if (size < TRAILER_BYTES)
+        return;
+    trailer = data + size - TRAILER_BYTES;
+    table = muc_load_u64(trailer);
+    end = size - TRAILER_BYTES;
+    count = muc_load_u32(trailer + 8);
+    for (uint32_t i = 0; i < count && table <= end; i++) {
+        if ((uint64_t)(i + 1) * ENTRY_BYTES > end - table)
+            break;
+        seal_payload(data, size, data + table + (uint64_t)i * ENTRY_BYTES);
+    }
+    if (table <= end)
+        muc_store_u32(trailer + 16, muc_crc32(0, data + table, (size_t)(end - table)));
+    muc_store_u32(trailer + 28, muc_crc32(0, trailer, 28));
 }

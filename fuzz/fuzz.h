@@ -15,5 +15,7 @@ void fuzz_read_tensors(muc_context *ctx, const muc_tensor_view *views, size_t co
 void fuzz_format(muc_format_probe *probe, muc_format_read *read, const uint8_t *data, size_t size);
 /* Opens a network held in memory and runs it on zeros, if it is small. */
 void fuzz_network(muc_bytes bytes);
+/* Sets the checksums of a .bdt file right, so that mutation reaches what they guard. */
+void fuzz_seal_bdt(uint8_t *data, size_t size);
 
 #endif

@@ -165,6 +165,41 @@ def blockdialect():
     put("bdt", "model", bdt({"config": (0, 0, 0, b"{}"), "norm": (1, 1, 3, floats(3)),
                              "w": (2, 2, 69, sequence)}))
     put("bdt", "empty", bdt({}))
+    merge(sequence)
+
+
+def merge(sequence):
+    """Parts of a model of two matrices, and of an evaluation of two documents; the size of the first part, then both."""
+    def two(name, first, second):
+        put("merge", name, struct.pack("<I", len(first)) + first + second)
+
+    def blocks(i):
+        sizes = [f" sequence {len(sequence)}" if i == k else "" for k in (1, 2)]
+        graph = f"""graph t
+tensor x = input f32 [1, 69]
+tensor g = const f32 [69] bytes 276
+tensor v = const f32 [2, 69] bytes 552{sizes[0]}
+tensor w = const f32 [2, 69] bytes 552{sizes[1]}
+node n f32 [1, 69] = rmsnorm x, g epsilon=1e-05
+node a f32 [1, 2] = linear n, v
+node b f32 [1, 2] = linear n, w
+output a
+output b
+"""
+        return bdt({"graph": (0, 0, 0, graph.encode()), "tokens": (0, 0, 0, bytes(16)),
+                    "part": (0, 0, 0, f"{i}/2 kinds 3 price 7".encode()), "g": (1, 1, 69, floats(69)),
+                    "vw"[i - 1]: (2, 2, 69, sequence)})
+
+    def sums(i):
+        facts = {"items": "documents", "arithmetic": "float32", "window": 8, "stride": 0, "tokenizer": 1, "bos": True,
+                 "bits_per_weight": 0, "reference": False}
+        row = {"item": i - 1, "tokens": 2, "agreed": 0, "right": 0, "nll": 3.5, "nll_squared": 7.0, "reference_nll": 0.0, "kl": 0.0}
+        return json.dumps({"part_of": "eval", "shard": i, "shards": 2, "count": 2, "facts": facts, "sums": [row]}).encode()
+
+    two("blocks", blocks(1), blocks(2))
+    two("blocks_twice", blocks(1), blocks(1))
+    two("sums", sums(1), sums(2))
+    two("sums_alone", sums(1), b"")
 
 
 def bdt(entries):
