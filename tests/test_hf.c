@@ -165,6 +165,8 @@ static void other_graphs_are_refused_by_name(void **state)
           "layer 1 sees a window" },
         { NAMED("MistralForCausalLM", "mistral", ",\"attention_bias\":true"), "attention_bias" },
         { LLAMA(",\"num_local_experts\":8"), "a mixture of experts" },
+        { NAMED("Qwen3MoeForCausalLM", "qwen3_moe", ",\"num_experts\":8"),
+          "a mixture of experts (\"num_experts\": 8)" },
         { LLAMA(",\"hidden_act\":\"mish\""), "\"hidden_act\" is 'mish'" },
         { LLAMA(",\"partial_rotary_factor\":1.5"), "RoPE of a share of 1.5 of a head" },
         { LLAMA(",\"quantization_config\":{}"), "quantization_config" },

@@ -68,6 +68,8 @@ WHOLE = file("whole.onnx", seeds.model([seeds.node("Neg", ["x"], ["y"])], [seeds
 SAMPLE = file("sample.npy", npy([1, 2, 6, 6], [i / 36 - 1 for i in range(72)]))
 INT8 = ["--quant", "int8", "--calib", SAMPLE]
 GGUF = file("falcon.gguf", b"GGUF" + struct.pack("<IQQQ20sIQ6s", 3, 0, 1, 20, b"general.architecture", 8, 6, b"falcon"))
+MOE = file("moe.gguf", b"GGUF" + struct.pack("<IQQQ20sIQ8sQ21sII", 3, 0, 2, 20, b"general.architecture", 8, 8, b"qwen3moe",
+                                             21, b"qwen3moe.expert_count", 4, 8))
 
 # arguments, exit status, pieces of the message
 MISTAKES = [
@@ -140,6 +142,7 @@ MISTAKES = [
      MALFORMED, ["z80.ini", "line 3", "core 'cortex-m44'", "did you mean 'cortex-m4'?"]),
     (["compile", "--target", "mcu", "--machine", file("kore.ini", b"[machine]\nname = z\nkore = cortex-m4\n"), *OUT],
      MALFORMED, ["kore.ini", "line 3", "key 'kore'", "did you mean 'core'?"]),
+    (["inspect", MOE], UNSUPPORTED, ["moe.gguf", "a mixture of 8 experts"]),
     (["inspect", GGUF], UNSUPPORTED, ["falcon.gguf", "'falcon'", "llama", "qwen3"]),
     (["compile", *OUT[:1], WORK / "no/such/folder"], IO, ["no/such/folder", "there is no folder"]),
     (["compile", "-o", WORK], USAGE, [str(WORK), "is a folder", "name a file"]),

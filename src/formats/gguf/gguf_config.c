@@ -35,6 +35,16 @@ typedef struct reader {
 #define UNSUPPORTED(r, ...) \
     muc_fail((r)->gguf->ctx, MUC_UNSUPPORTED, (r)->gguf->bytes.name, MUC_NO_OFFSET, __VA_ARGS__)
 
+static muc_status check_experts(const reader *r, const char *kind)
+{
+    char key[KEY_BYTES];
+    uint32_t experts;
+
+    snprintf(key, KEY_BYTES, "%s.expert_count", kind);
+    MUC_TRY(muc_gguf_u32_or(r->gguf, key, 0, &experts));
+    return experts ? UNSUPPORTED(r, "a mixture of %u experts", experts) : MUC_OK;
+}
+
 static muc_status find_architecture(reader *r)
 {
     muc_choice choice;
@@ -47,6 +57,7 @@ static muc_status find_architecture(reader *r)
     if (!name)
         return muc_fail(r->gguf->ctx, MUC_MALFORMED, r->gguf->bytes.name, MUC_NO_OFFSET,
                         "'general.architecture' is missing");
+    MUC_TRY(check_experts(r, name)); /* of unknown ones, too, which have names like known ones */
     if (!r->kind) {
         muc_choice_begin(&choice, name, strlen(name));
         for (size_t i = 0; i < MUC_COUNT(architectures); i++)
@@ -323,12 +334,8 @@ static muc_status read_numbers(const reader *r)
 static muc_status read_features(const reader *r)
 {
     muc_model_config *config = r->config;
-    uint32_t experts;
     char key[KEY_BYTES];
 
-    MUC_TRY(read_u32_or(r, "expert_count", 0, &experts));
-    if (experts != 0)
-        return UNSUPPORTED(r, "a mixture of %u experts", experts);
     MUC_TRY(muc_gguf_bool_or(r->gguf, key_of(r, "use_parallel_residual", key), config->parallel,
                              &config->parallel));
     config->qkv_bias = r->kind->qkv_bias || find_tensor(r, "blk.0.attn_q.bias");

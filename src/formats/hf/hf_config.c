@@ -72,6 +72,21 @@ static muc_status read_u32_or(const reader *r, const json_t *object, const char 
     return muc_json_u32_or(r->ctx, r->name, object, key, fallback, out);
 }
 
+/* of architectures that are unknown, too */
+static muc_status check_experts(const reader *r)
+{
+    static const char *const counts[] = { "num_local_experts", "num_experts", "n_routed_experts" };
+
+    for (size_t i = 0; i < MUC_COUNT(counts); i++) {
+        uint32_t experts;
+
+        MUC_TRY(read_u32_or(r, r->root, counts[i], 0, &experts));
+        if (experts != 0)
+            return UNSUPPORTED(r, "a mixture of experts (\"%s\": %u)", counts[i], experts);
+    }
+    return MUC_OK;
+}
+
 static muc_status find_architecture(const reader *r, const architecture **out)
 {
     static const char known[] =
@@ -185,7 +200,6 @@ static muc_status read_activation(const reader *r, const architecture *kind)
 /* Everything that would need another graph. */
 static muc_status check_features(const reader *r, const architecture *kind)
 {
-    static const char *const counts[] = { "num_local_experts", "num_experts", "n_routed_experts" };
     static const struct {
         const char *key;
         bool is;
@@ -201,13 +215,6 @@ static muc_status check_features(const reader *r, const architecture *kind)
     };
     uint32_t embedding;
 
-    for (size_t i = 0; i < MUC_COUNT(counts); i++) {
-        uint32_t experts;
-
-        MUC_TRY(read_u32_or(r, r->root, counts[i], 0, &experts));
-        if (experts != 0)
-            return UNSUPPORTED(r, "a mixture of experts (\"%s\": %u)", counts[i], experts);
-    }
     for (size_t i = 0; i < MUC_COUNT(flags); i++) {
         bool on;
 
@@ -368,6 +375,7 @@ static muc_status read_root(reader *r)
 
     if (!json_is_object(r->root))
         return muc_fail(r->ctx, MUC_MALFORMED, r->name, 0, "expected a JSON object");
+    MUC_TRY(check_experts(r));
     MUC_TRY(find_architecture(r, &kind));
     muc_config_set_family(r->config, kind->family);
     r->config->architecture = kind->name;
