@@ -80,6 +80,15 @@ def test_a_new_firmware_of_a_language_model_says_what_muc_says():
     has(muc("flash", folder, "--run")[0], PLAN)
 
 
+def test_a_language_model_gets_the_context_that_a_board_has_room_for():
+    report = json.loads(muc("new", WORK / "shorter", "--board", "stm32f405", "--json")[0])
+    assert report["context"] == 128, report
+    assert json.loads(muc("inspect", WORK / "shorter/network", "--json")[0])["context"] == 128
+    error = muc("new", WORK / "none", "--board", "stm32f405", "--ctx-size", "256", status=NOFIT)[1]
+    has(error, "--ctx-size 128 would do")
+    assert "context" not in json.loads(muc("new", WORK / "whole", "--board", "mps2-an500", "--json")[0])
+
+
 def test_a_network_in_a_firmware_that_was_changed_fails_its_self_test():
     need("qemu-system-arm")
     folder = WORK / "changed"

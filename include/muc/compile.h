@@ -34,6 +34,7 @@ typedef struct muc_compile_options {
     const char *hex;     /* of cnnchip: bits of a line of .hex, "bus" or "none"; NULL: 32 */
     bool strip;          /* leave the debug map out */
     bool weights_file;   /* of mcu: constants in NAME_weights.bin, however few they are */
+    bool may_shorten;    /* of muc_new_project: a shorter context, where the model's has no room */
 } muc_compile_options;
 
 /* Writes a checkpoint's weights as blocks, with all else that its program needs, to a .bdt file

@@ -49,7 +49,8 @@ muc_status muc_verify_language_folder(muc_context *ctx, const char *path,
 /* Begins a firmware at path, which must not be there: `network`, what muc_compile makes of the
  * model for the board options->machine (weights of the options count, too), main.c, CMakeLists.txt,
  * start-up code and linker script, board.ini, which describes the board, and a README.md. Keys:
- * folder, machine, emulated (whether QEMU has the board), and the table "next" (command).
+ * folder, machine, emulated (whether QEMU has the board), the table "next" (command), and context,
+ * if options->may_shorten made that of a language model half of the model's, or half of that, ...
  * MUC_UNSUPPORTED if muc has no start-up code for the board. */
 muc_status muc_new_project(muc_context *ctx, const muc_model *model,
                            const muc_compile_options *options, const char *path, muc_report **out);

@@ -31,7 +31,7 @@ class CompileOptions(ctypes.Structure):
     STRUCT = "muc_compile_options"
     _fields_ = [("weights", WeightOptions), ("target", _text), ("machine", _text), ("act_terms", _text), ("attention", _text),
                 ("name", _text), ("package", _text), ("patch", _text), ("fuse", _text), ("pes", _text), ("element", _text), ("hex", _text),
-                ("strip", _flag), ("weights_file", _flag)]
+                ("strip", _flag), ("weights_file", _flag), ("may_shorten", _flag)]
 
 
 class Sampling(ctypes.Structure):

@@ -63,7 +63,8 @@ muc_status cli_fit(muc_context *ctx, const cli_args *args)
 
 muc_status cli_new(muc_context *ctx, const cli_args *args)
 {
-    muc_compile_options options = { .machine = args->values[OPTION_BOARD] };
+    muc_compile_options options = { .machine = args->values[OPTION_BOARD],
+                                    .may_shorten = !cli_given(args, OPTION_CONTEXT) };
     muc_report *report = NULL;
     muc_model *model;
     muc_status status;

@@ -8,6 +8,8 @@
 #include "muc/folder.h"
 #include "report/report_builder.h"
 
+enum { LEAST_CONTEXT = 32 }; /* below which a conversation has no room */
+
 /* the target that makes firmware */
 static const muc_target *maker(void)
 {
@@ -38,6 +40,26 @@ static muc_status compile(muc_context *ctx, const muc_model *model, const muc_ta
     return status;
 }
 
+/* Where the board has no room for a language model's context, with the half of it, or the half of
+ * that, if it may be shorter. */
+static muc_status compile_to_fit(muc_context *ctx, const muc_model *model, const muc_target *target,
+                                 const muc_compile_options *options, const char *path,
+                                 muc_arena *arena, muc_report *report)
+{
+    bool may_shorten = options->may_shorten && model->kind == MUC_MODEL_CHECKPOINT;
+    muc_status status = compile(ctx, model, target, options, path, arena);
+    muc_model shorter = *model;
+
+    while (status == MUC_NOFIT && may_shorten && shorter.context >= 2 * LEAST_CONTEXT) {
+        shorter.context /= 2;
+        muc_error_clear(ctx);
+        status = compile(ctx, &shorter, target, options, path, arena);
+    }
+    if (status == MUC_OK && shorter.context < model->context)
+        muc_report_add_count(report, "context", shorter.context);
+    return status;
+}
+
 static muc_status begin(muc_context *ctx, const muc_model *model,
                         const muc_compile_options *options, const char *path, muc_arena *arena,
                         muc_report *report)
@@ -48,7 +70,7 @@ static muc_status begin(muc_context *ctx, const muc_model *model,
         return muc_fail(ctx, MUC_USAGE, path, MUC_NO_OFFSET,
                         "is there already: muc new makes a new folder");
     MUC_TRY(target->start(ctx, NULL, options->machine, report));
-    MUC_TRY(compile(ctx, model, target, options, path, arena));
+    MUC_TRY(compile_to_fit(ctx, model, target, options, path, arena, report));
     MUC_TRY(target->start(ctx, path, options->machine, report));
     return muc_report_status(ctx, report);
 }
