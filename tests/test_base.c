@@ -257,6 +257,44 @@ static void output_appears_whole_or_not_at_all(void **state)
     CHECK_EQ(rmdir(dir), 0); /* nothing temporary stays behind */
 }
 
+/* put, stored and mapped anew: the file has what its memory has, and is as long as that was last */
+static void output_is_what_its_memory_holds(void **state)
+{
+    enum { BYTES = 3 << 20 };
+    char dir[] = "/tmp/muc_test_XXXXXX", path[64];
+    muc_large_file memory, before;
+    muc_output *output;
+    muc_file file;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/out", dir);
+    CHECK_OK(ctx, muc_output_begin(ctx, path, &output));
+    CHECK(muc_output_map(output, BYTES + 9, &before));
+    CHECK(muc_output_map(output, BYTES, &memory));
+    muc_large_put(&memory, BYTES - 3, "abc", 3);
+    muc_large_close(&memory);
+    CHECK(memcmp(memory.data + BYTES - 3, "abc", 3) == 0);
+    muc_large_put(&memory, 1, "de", 2); /* without its file, too */
+    memory.data[0] = 'f';
+    muc_output_hasten(output);
+    CHECK_OK(ctx, muc_output_write(output, memory.data, BYTES));
+    CHECK_OK(ctx, muc_output_commit(output));
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_EQ(file.bytes.size, BYTES);
+    CHECK(memcmp(file.bytes.data, memory.data, BYTES) == 0);
+    CHECK(memcmp(file.bytes.data, "fde", 4) == 0);
+    muc_file_close(&file);
+    muc_large_free(memory.data, BYTES);
+    muc_large_close(&before);
+    muc_large_free(before.data, BYTES + 9);
+    unlink(path);
+    CHECK_EQ(rmdir(dir), 0);
+    CHECK_OK(ctx, muc_output_begin(ctx, "/dev/null", &output));
+    CHECK(!muc_output_map(output, BYTES, &memory));
+    CHECK_OK(ctx, muc_output_commit(output));
+}
+
 static void json_limits_hold(void **state)
 {
     const size_t list_bytes = (1 << 23) + 1;
@@ -408,6 +446,7 @@ int main(void)
         T(links_in_the_folder_are_followed_where_they_may_lead),
         T(what_a_path_leads_to_has_a_name),
         T(output_appears_whole_or_not_at_all),
+        T(output_is_what_its_memory_holds),
         T(json_limits_hold),
         T(parallel_for_runs_each_index_once),
         T(loops_may_meet),

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file_system.h"
-#include "base/large.h"
 #include "base/locale.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -18,7 +17,8 @@ struct muc_output {
     muc_context *ctx;
     FILE *stream;
     char *path, *temporary;
-    bool special; /* path is written itself */
+    bool special;           /* path is written itself */
+    const uint8_t *mapping; /* what it holds already, or NULL */
 };
 
 static char *copy(const char *text)
@@ -319,9 +319,22 @@ muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out
 
 muc_status muc_output_write(muc_output *output, const void *data, size_t size)
 {
-    if (size != 0 && fwrite(data, 1, size, output->stream) != size)
+    if (size != 0 && data != output->mapping && fwrite(data, 1, size, output->stream) != size)
         return fail_errno(output->ctx, output->path, "cannot write");
     return MUC_OK;
+}
+
+bool muc_output_map(muc_output *output, size_t bytes, muc_large_file *out)
+{
+    bool mapped = !output->special && muc_large_map(fileno(output->stream), bytes, out);
+
+    output->mapping = mapped ? out->data : NULL;
+    return mapped;
+}
+
+void muc_output_hasten(const muc_output *output)
+{
+    muc_begin_flush(fileno(output->stream));
 }
 
 /* on the disk, and known as this context's own */

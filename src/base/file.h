@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/large.h"
 
 typedef struct muc_file {
     muc_bytes bytes; /* alive until muc_file_close; name is owned by the file */
@@ -44,6 +45,11 @@ typedef struct muc_output muc_output;
 
 muc_status muc_output_begin(muc_context *ctx, const char *path, muc_output **out);
 muc_status muc_output_write(muc_output *output, const void *data, size_t size);
+/* For an output that is to be mapped memory, of so many bytes, which whoever has mapped it unmaps
+ * (muc_large_free); to write what is mapped, whole, does nothing. False: it cannot be. */
+bool muc_output_map(muc_output *output, size_t bytes, muc_large_file *out);
+/* What it holds begins to go to the disk, which commit waits for. */
+void muc_output_hasten(const muc_output *output);
 /* Both release the output; commit removes the temporary file when it fails. */
 muc_status muc_output_commit(muc_output *output);
 void muc_output_discard(muc_output *output);

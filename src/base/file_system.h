@@ -23,6 +23,7 @@ int muc_open_to_write(const char *path); /* what is there, as it is */
 void *muc_map(int fd, size_t bytes);     /* read-only, bytes > 0; NULL: not */
 void muc_unmap(void *data, size_t bytes);
 bool muc_flush_to_disk(int fd);
+void muc_begin_flush(int fd); /* which need not wait for as much, then */
 
 /* A new file, open to read and write, or folder, that only this user may use; "XXXXXX" at the end
  * of template becomes its name. */

@@ -75,6 +75,15 @@ bool muc_flush_to_disk(int fd)
     return fsync(fd) == 0;
 }
 
+void muc_begin_flush(int fd)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)fd;
+#endif
+}
+
 int muc_make_new_file(char *template)
 {
     return mkostemp(template, O_CLOEXEC);

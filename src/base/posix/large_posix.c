@@ -11,37 +11,70 @@
 enum { LEAST_FILE = 1 << 20 };
 
 /* The room is there from the start: no page is missing later. */
-static int open_file(const char *folder, size_t bytes)
+bool muc_large_map(int fd, size_t bytes, muc_large_file *out)
+{
+    void *mapping;
+
+    *out = (muc_large_file){ NULL, -1 };
+    if (posix_fallocate(fd, 0, (off_t)bytes) != 0 || ftruncate(fd, (off_t)bytes) != 0)
+        return false;
+    mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapping == MAP_FAILED)
+        return false;
+    *out = (muc_large_file){ mapping, dup(fd) };
+    return true;
+}
+
+static bool map_unnamed(const char *folder, size_t bytes, muc_large_file *out)
 {
     int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) : -1;
+    bool mapped = fd >= 0 && muc_large_map(fd, bytes, out);
 
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
-        return fd;
     if (fd >= 0)
         close(fd);
-    return -1;
+    return mapped;
+}
+
+muc_status muc_large_open(muc_context *ctx, size_t bytes, muc_large_file *out)
+{
+    void *mapping;
+
+    *out = (muc_large_file){ NULL, -1 };
+    if (bytes == 0 || bytes > SIZE_MAX / 2)
+        return muc_fail_nomem(ctx, "results", bytes);
+    if (bytes >= LEAST_FILE &&
+        (map_unnamed(getenv("TMPDIR"), bytes, out) || map_unnamed("/var/tmp", bytes, out)))
+        return MUC_OK;
+    mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED)
+        return muc_fail_nomem(ctx, "results", bytes);
+    out->data = mapping;
+    return MUC_OK;
+}
+
+void muc_large_put(const muc_large_file *file, size_t at, const void *data, size_t bytes)
+{
+    ssize_t done = file->fd < 0 ? 0 : pwrite(file->fd, data, bytes, (off_t)at);
+    size_t first = done > 0 ? (size_t)done : 0;
+
+    memcpy(file->data + at + first, (const uint8_t *)data + first, bytes - first);
+}
+
+void muc_large_close(muc_large_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
 }
 
 muc_status muc_large_new(muc_context *ctx, size_t bytes, uint8_t **out)
 {
-    void *mapping;
-    int fd = -1;
+    muc_large_file file;
+    muc_status status = muc_large_open(ctx, bytes, &file);
 
-    *out = NULL;
-    if (bytes == 0 || bytes > SIZE_MAX / 2)
-        return muc_fail_nomem(ctx, "results", bytes);
-    if (bytes >= LEAST_FILE)
-        fd = open_file(getenv("TMPDIR"), bytes);
-    if (bytes >= LEAST_FILE && fd < 0)
-        fd = open_file("/var/tmp", bytes);
-    mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                   fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        close(fd);
-    if (mapping == MAP_FAILED)
-        return muc_fail_nomem(ctx, "results", bytes);
-    *out = mapping;
-    return MUC_OK;
+    muc_large_close(&file);
+    *out = file.data;
+    return status;
 }
 
 void muc_large_rest(const uint8_t *data, size_t bytes)

@@ -27,6 +27,7 @@ typedef struct compile_job {
     const muc_model *model;
     const muc_compile_options *options;
     const char *out_path;
+    muc_output *output;
     muc_arena arena;
     muc_uthinker_machine machine;
     muc_uthinker_options target;
@@ -162,6 +163,7 @@ static muc_status translate(compile_job *job)
         .prompt = model->prompt_template,
         .golden = MUC_GOLDEN_POSITIONS,
         .strip = job->options->strip,
+        .output = job->output,
     };
 
     MUC_TRY(muc_uthinker_compile(job->ctx, job->graph, &job->machine, &job->target, &tokens,
@@ -304,22 +306,36 @@ static muc_status make_report(compile_job *job, muc_report **out)
 
 /* ---- the road ---- */
 
+static muc_status begin_file(compile_job *job)
+{
+    return muc_output_begin(job->ctx, job->out_path, &job->output);
+}
+
+static muc_status write_file(compile_job *job)
+{
+    const muc_bytes *program = &job->build->program;
+    muc_output *output = job->output;
+
+    MUC_TRY(muc_output_write(output, program->data, program->size));
+    job->output = NULL;
+    return muc_output_commit(output);
+}
+
 static muc_status compile(compile_job *job)
 {
-    const muc_bytes *program;
-
     MUC_TRY(choose_target(job));      /* the machine, and what its schedule may choose */
     MUC_TRY(check_shapes(job));       /* what cannot fit is refused before any weight is read */
     MUC_TRY(build_graph(job));        /* formats, models: a graph with symbolic shapes */
     MUC_TRY(quantize(job));           /* passes, quant: weights become blocks */
     MUC_TRY(choose_terms(job));       /* of activations, by measured loss, if asked */
+    MUC_TRY(begin_file(job));         /* where the program is put together */
     MUC_TRY(translate(job));          /* match, lay out, lower, flatten, emit */
+    muc_output_hasten(job->output);   /* the weights */
     MUC_TRY(verify(job));             /* as the device will */
     MUC_TRY(add_golden_vectors(job)); /* the simulator runs it */
     MUC_TRY(verify(job));             /* the file as it is written */
     MUC_TRY(self_check(job));         /* against float32 */
-    program = &job->build->program;
-    return muc_file_write(job->ctx, job->out_path, program->data, program->size);
+    return write_file(job);
 }
 
 /* ---- what a machine would need ---- */
@@ -367,7 +383,7 @@ static muc_status fit(compile_job *job, muc_target_need *out)
     MUC_TRY(quantize(job));
     MUC_TRY(translate(job));
     MUC_TRY(verify(job));
-    out->flash_bytes = muc_uthinker_bytes(job->build);
+    out->flash_bytes = job->build->program.size;
     out->ram_bytes = (uint64_t)job->build->layout.kv_bytes + job->build->layout.io_bytes;
     return time_token(job, out);
 }
@@ -395,6 +411,8 @@ muc_status muc_compile_uthinker(muc_context *ctx, const muc_model *model,
 
     if (status == MUC_OK)
         status = make_report(&job, out);
+    if (job.output)
+        muc_output_discard(job.output);
     muc_uthinker_build_free(job.build);
     muc_graph_free(job.graph);
     muc_arena_free(&job.arena);

@@ -5,7 +5,6 @@
 
 #include "base/large.h"
 #include "base/threads.h"
-#include "mur_stages.h"
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/clock/clock.h"
 #include "targets/uthinker/lower/retile.h"
@@ -31,21 +30,10 @@ static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layou
                     layout->wgts_bytes, more, (unsigned long long)bytes);
 }
 
-uint64_t muc_uthinker_bytes(const muc_uthinker_build *build)
-{
-    muc_container all = build->sections;
-
-    if (all.section[MUR_SECTION_GOLD].size == 0) {
-        all.section[MUR_SECTION_GOLD].size = build->gold_bytes;
-        all.section[MUR_SECTION_STAG].size = build->stages_bytes;
-    }
-    return muc_container_bytes(&all);
-}
-
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
 {
     MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
-    return check_flash(ctx, &build->layout, muc_uthinker_bytes(build),
+    return check_flash(ctx, &build->layout, build->program.size,
                        "fewer bits (--bits) would help, or");
 }
 
@@ -352,18 +340,6 @@ static muc_status choose_split(muc_context *ctx, const muc_uthinker_model *model
     return status;
 }
 
-/* what will be added when the program has run */
-static void foresee_golden(muc_uthinker_build *build, const muc_uthinker_tokens *tokens)
-{
-    const uint8_t *data = build->sections.section[MUR_SECTION_META].data;
-    const mur_meta *meta = (const mur_meta *)(const void *)data;
-    size_t positions = meta->context < tokens->golden ? meta->context : tokens->golden;
-
-    build->gold_bytes = positions * sizeof(mur_gold);
-    build->stripped = tokens->strip;
-    build->stages_bytes = tokens->strip ? 0 : positions * mur_stage_words(meta) * sizeof(uint32_t);
-}
-
 static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole,
                                const muc_uthinker_machine *machine,
                                const muc_uthinker_options *options,
@@ -374,7 +350,7 @@ static muc_status put_together(muc_context *ctx, const muc_uthinker_model *whole
     MUC_TRY(schedule(ctx, whole, machine, options, build, entries));
     MUC_TRY(muc_uthinker_emit(ctx, &build->arena, &build->model, &build->layout, entries, tokens,
                               &build->sections));
-    foresee_golden(build, tokens);
+    build->stripped = tokens->strip;
     return muc_uthinker_write(ctx, build);
 }
 

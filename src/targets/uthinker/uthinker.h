@@ -17,9 +17,8 @@ typedef struct muc_uthinker_build {
     muc_template templates[MUC_UTHINKER_ENTRIES]; /* DECODE, PREFILL */
     muc_flat flat[MUC_UTHINKER_ENTRIES];
     muc_container sections;
-    bool stripped; /* of names and checksums of stages, as asked or for want of flash */
-    size_t gold_bytes, stages_bytes; /* of GOLD and STAG, which flash must have room for, too */
-    muc_bytes program;               /* the file */
+    bool stripped;     /* of names and checksums of stages, as asked or for want of flash */
+    muc_bytes program; /* the file */
 } muc_uthinker_build;
 
 /* Refuses from shapes alone, before anything is quantized, a graph that muc_uthinker_compile would
@@ -34,8 +33,7 @@ muc_status muc_uthinker_timed_machine(muc_context *ctx, const muc_uthinker_machi
                                       muc_uthinker_machine *out);
 
 /* Compiles a graph whose weight matrices carry BlockDialect sequences, borrowed until
- * muc_uthinker_build_free. Runs no program: GOLD and STAG are added later
- * (muc_uthinker_set_section). The
+ * muc_uthinker_build_free. Runs no program: GOLD and STAG are zeros (muc_uthinker_set_section). The
  * same inputs give the same bytes. On failure there is nothing to free. */
 muc_status muc_uthinker_compile(muc_context *ctx, const muc_graph *graph,
                                 const muc_uthinker_machine *machine,
@@ -47,10 +45,8 @@ void muc_uthinker_build_free(muc_uthinker_build *build); /* NULL is fine */
  * borrowed. */
 void muc_uthinker_set_section(muc_uthinker_build *build, enum mur_section section,
                               const uint8_t *data, size_t size);
-/* Bytes of the program's file with its golden vectors, whether or not they are there yet. */
-uint64_t muc_uthinker_bytes(const muc_uthinker_build *build);
 /* The program again, of the sections as they are now; the one before is gone. MUC_NOFIT if flash
- * has no room for it, golden vectors that are yet to come included. */
+ * has no room for it. */
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build);
 
 #endif

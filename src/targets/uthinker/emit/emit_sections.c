@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "base/large.h"
 #include "base/threads.h"
+#include "mur_stages.h"
 #include "targets/uthinker/lower/split_rows.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
@@ -174,7 +175,8 @@ typedef struct joining {
     const muc_uthinker_weight *weights; /* [layers] */
     uint32_t tiles;                     /* of one */
     uint32_t *at;                       /* [layers] where the blocks of each begin */
-    uint8_t *out;
+    const muc_large_file *file;
+    size_t start; /* in it */
 } joining;
 
 static muc_status join_sequence(void *arg, size_t i)
@@ -182,12 +184,12 @@ static muc_status join_sequence(void *arg, size_t i)
     const joining *j = arg;
     const muc_uthinker_weight *weight = &j->weights[i];
     uint32_t own = 4 * (j->tiles + 1);
-    uint8_t *index = j->out + 4 * i * j->tiles;
+    uint8_t *index = j->file->data + j->start + 4 * i * j->tiles;
 
     for (uint32_t t = 0; t < j->tiles; t++)
         muc_store_u32(index + 4 * (size_t)t,
                       muc_load_u32(weight->sequence + 4 * (size_t)t) - own + j->at[i]);
-    muc_uthinker_copy_blocks(weight, j->tiles, j->out + j->at[i]);
+    muc_uthinker_put_blocks(weight, j->tiles, j->file, j->start + j->at[i]);
     muc_large_rest(weight->whole ? weight->whole : weight->sequence, weight->resting);
     return MUC_OK;
 }
@@ -195,30 +197,33 @@ static muc_status join_sequence(void *arg, size_t i)
 /* tile offsets first, then the blocks of all layers */
 static muc_status join_sequences(const emitter *e, const muc_uthinker_model *model,
                                  muc_matrix_kind kind, const muc_uthinker_matrix *matrix,
-                                 uint8_t *wgts)
+                                 const muc_large_file *file, size_t wgts)
 {
     uint32_t count = muc_uthinker_matrix_shape(model, kind).count, at = 4 * (matrix->tiles + 1);
-    joining j = { model->weights[kind], matrix->tiles / count, NULL, wgts + matrix->offset };
+    joining j = { model->weights[kind], matrix->tiles / count, NULL, file, wgts + matrix->offset };
 
     MUC_TRY(MUC_ARENA_NEW(e->ctx, e->arena, count, &j.at));
     for (uint32_t i = 0; i < count; i++) {
         j.at[i] = at;
         at += (uint32_t)j.weights[i].bytes - 4 * (j.tiles + 1);
     }
-    muc_store_u32(j.out + 4 * (size_t)matrix->tiles, at);
+    muc_store_u32(file->data + j.start + 4 * (size_t)matrix->tiles, at);
     return muc_parallel_for(e->ctx, count, join_sequence, &j);
 }
 
 static muc_status emit_weights(const emitter *e, const muc_uthinker_model *model,
-                               const muc_uthinker_layout *y)
+                               const muc_uthinker_layout *y, muc_output *output)
 {
-    uint8_t *wgts;
+    muc_large_file file;
+    size_t wgts;
+    muc_status status =
+        muc_container_place_weights(e->ctx, e->arena, e->out, y->wgts_bytes, output, &file, &wgts);
 
-    MUC_TRY(muc_container_place_weights(e->ctx, e->arena, e->out, y->wgts_bytes, &wgts));
-    for (uint32_t i = 0; i < MUC_MATRIX_COUNT; i++)
+    for (uint32_t i = 0; i < MUC_MATRIX_COUNT && status == MUC_OK; i++)
         if (y->matrix[i].bytes)
-            MUC_TRY(join_sequences(e, model, (muc_matrix_kind)i, &y->matrix[i], wgts));
-    return MUC_OK;
+            status = join_sequences(e, model, (muc_matrix_kind)i, &y->matrix[i], &file, wgts);
+    muc_large_close(&file);
+    return status;
 }
 
 static void store_floats(uint8_t *at, const float *values, size_t count)
@@ -270,6 +275,23 @@ static muc_status emit_debug(const emitter *e, const muc_uthinker_entry *entries
     return MUC_OK;
 }
 
+/* GOLD and STAG have their place in the file before the program has run. */
+static muc_status emit_golden(const emitter *e, const muc_uthinker_tokens *tokens)
+{
+    const uint8_t *data = e->out->section[MUR_SECTION_META].data;
+    const mur_meta *meta = (const mur_meta *)(const void *)data;
+    size_t positions = meta->context < tokens->golden ? meta->context : tokens->golden;
+    uint8_t *zeros;
+
+    if (positions == 0)
+        return MUC_OK;
+    MUC_TRY(new_section(e, MUR_SECTION_GOLD, positions * sizeof(mur_gold), &zeros));
+    if (tokens->strip)
+        return MUC_OK;
+    return new_section(e, MUR_SECTION_STAG, positions * mur_stage_words(meta) * sizeof(uint32_t),
+                       &zeros);
+}
+
 muc_status muc_uthinker_emit_code(muc_context *ctx, muc_arena *arena,
                                   const muc_uthinker_layout *layout,
                                   const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
@@ -302,5 +324,6 @@ muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthin
     MUC_TRY(emit_layer_facts(&e, layout));
     if (!tokens->strip)
         MUC_TRY(emit_debug(&e, entries));
-    return emit_weights(&e, model, layout); /* the others say where they lie */
+    MUC_TRY(emit_golden(&e, tokens));
+    return emit_weights(&e, model, layout, tokens->output); /* the others say where they lie */
 }

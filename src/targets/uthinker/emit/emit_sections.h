@@ -14,8 +14,9 @@ typedef struct muc_uthinker_tokens {
     size_t tokenizer_bytes;
     uint32_t bos, eos[MUC_UTHINKER_MAX_EOS]; /* UINT32_MAX: there is none */
     const char *prompt;                      /* its template, or NULL */
-    uint32_t golden; /* positions whose golden vectors will be added, if the context has as many */
-    bool strip;      /* neither names nor checksums of stages */
+    uint32_t golden;    /* positions whose golden vectors will follow, if the context has as many */
+    bool strip;         /* neither names nor checksums of stages */
+    muc_output *output; /* where the program is put together, if it can be mapped; or NULL */
 } muc_uthinker_tokens;
 
 typedef struct muc_uthinker_entry {
@@ -30,7 +31,7 @@ muc_status muc_uthinker_emit_code(muc_context *ctx, muc_arena *arena,
                                   const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],
                                   const muc_uthinker_tokens *tokens, muc_container *out);
 
-/* Fills all sections but GOLD and STAG; everything lives in arena. */
+/* Fills all sections, GOLD and STAG with zeros; everything lives in arena. */
 muc_status muc_uthinker_emit(muc_context *ctx, muc_arena *arena, const muc_uthinker_model *model,
                              const muc_uthinker_layout *layout,
                              const muc_uthinker_entry entries[MUC_UTHINKER_ENTRIES],

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/large.h"
-
 /* words of the header and of a row of the section table */
 enum {
 #define MUR_HEADER(name, meaning) HEADER_##name,
@@ -77,10 +75,7 @@ static muc_status measure(muc_context *ctx, const muc_container_place *places, s
     return MUC_OK;
 }
 
-enum {
-    AT_ONCE = 4 << 20, /* bytes of a section: no large one is in memory twice */
-    MORE_ROOM = 1 << 20
-};
+enum { AT_ONCE = 4 << 20 }; /* bytes of a section: no large one is in memory twice */
 
 /* Copies a section, unless it is there, and returns its CRC-32; what is large leaves the memory
  * again. */
@@ -142,76 +137,59 @@ static size_t list_places(const muc_container *sections, muc_container_place pla
     size_t count = 0;
 
     for (uint32_t i = 0; i < MUR_SECTIONS; i++)
-        if (sections->section[i].data || sections->section[i].size)
+        if (sections->section[i].data)
             places[count++] =
                 (muc_container_place){ (enum mur_section)i, 0, sections->section[i].data,
                                        sections->section[i].size };
     return count;
 }
 
-static muc_status new_file(muc_context *ctx, muc_arena *arena, muc_container *sections, size_t size)
-{
-    sections->capacity = size + MORE_ROOM;
-    return muc_arena_new_large(ctx, arena, sections->capacity, &sections->file);
-}
-
-/* the end of the first so many of them, in a file of count */
-static size_t end_of(const muc_container_place *places, size_t count, size_t first)
+/* of one of them, in a file of count */
+static size_t begin_of(const muc_container_place *places, size_t count, size_t which)
 {
     size_t end = 4 * (HEADER_WORDS + PLACE_WORDS * count);
 
-    for (size_t i = 0; i < first; i++)
+    for (size_t i = 0; i < which; i++)
         end = start_of(&places[i], end) + places[i].size;
-    return end;
-}
-
-static size_t begin_of(const muc_container_place *places, size_t count, size_t which)
-{
-    return start_of(&places[which], end_of(places, count, which));
-}
-
-uint64_t muc_container_bytes(const muc_container *sections)
-{
-    muc_container_place places[MUR_SECTIONS];
-    size_t count = list_places(sections, places);
-
-    return end_of(places, count, count);
+    return start_of(&places[which], end);
 }
 
 muc_status muc_container_place_weights(muc_context *ctx, muc_arena *arena, muc_container *sections,
-                                       size_t bytes, uint8_t **out)
+                                       size_t bytes, muc_output *output, muc_large_file *file,
+                                       size_t *at)
 {
     static const uint8_t anywhere;
     muc_container_place places[MUR_SECTIONS];
     size_t count, size, which = 0;
 
+    *file = (muc_large_file){ NULL, -1 };
     sections->section[MUR_SECTION_WGTS].data = &anywhere;
     sections->section[MUR_SECTION_WGTS].size = bytes;
     count = list_places(sections, places);
     MUC_TRY(measure(ctx, places, count, &size));
-    MUC_TRY(new_file(ctx, arena, sections, size));
+    if (!output || !muc_output_map(output, size, file))
+        MUC_TRY(muc_large_open(ctx, size, file));
+    MUC_TRY(muc_arena_adopt_large(ctx, arena, file->data, size));
+    sections->file = file->data;
+    sections->file_bytes = size;
     while (places[which].section != MUR_SECTION_WGTS)
         which++;
-    *out = sections->file + begin_of(places, count, which);
-    sections->section[MUR_SECTION_WGTS].data = *out;
+    *at = begin_of(places, count, which);
+    sections->section[MUR_SECTION_WGTS].data = file->data + *at;
     return MUC_OK;
 }
 
-/* What lies in the file already goes to its place before others are copied. */
-static void move_placed(muc_container *sections, muc_container_place *places, size_t count)
+/* Whether the file is as large, and nothing lies in it but in its place. */
+static bool has_place(const muc_container *sections, const muc_container_place *places,
+                      size_t count, size_t size)
 {
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *data = places[i].data;
-        uint8_t *to;
+    const uint8_t *file = sections->file;
 
-        if (data < sections->file || data >= sections->file + sections->capacity)
-            continue;
-        to = sections->file + begin_of(places, count, i);
-        if (data != to)
-            memmove(to, data, places[i].size);
-        places[i].data = sections->section[places[i].section].data = to;
-        return;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (file && places[i].data >= file && places[i].data < file + sections->file_bytes &&
+            places[i].data != file + begin_of(places, count, i))
+            return false;
+    return size == sections->file_bytes;
 }
 
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, muc_container *sections,
@@ -221,9 +199,10 @@ muc_status muc_container_write(muc_context *ctx, muc_arena *arena, muc_container
     size_t count = list_places(sections, places), size;
 
     MUC_TRY(measure(ctx, places, count, &size));
-    if (size > sections->capacity)
-        MUC_TRY(new_file(ctx, arena, sections, size));
-    move_placed(sections, places, count);
+    if (!has_place(sections, places, count, size)) {
+        MUC_TRY(muc_arena_new_large(ctx, arena, size, &sections->file));
+        sections->file_bytes = size;
+    }
     fill(places, count, MUR_VERSION_MINOR, sections->file, size);
     *out = (muc_bytes){ sections->file, size, "program" };
     return MUC_OK;

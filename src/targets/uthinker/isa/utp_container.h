@@ -4,7 +4,7 @@
 #define MUC_UTHINKER_CONTAINER_H
 
 #include "base/arena.h"
-#include "base/bytes.h"
+#include "base/file.h"
 #include "mur.h"
 
 /* One a section of mur_sections.def, in its order; NULL: absent. Borrowed. */
@@ -13,9 +13,9 @@ typedef struct muc_container {
         const uint8_t *data;
         size_t size;
     } section[MUR_SECTIONS];
-    uint8_t *file;   /* large memory that the file is written to, where one section may lie already;
-                      * NULL: there is none yet */
-    size_t capacity; /* its bytes */
+    uint8_t *file; /* large memory that the file is written to, where one section may lie already;
+                    * NULL: there is none yet */
+    size_t file_bytes;
 } muc_container;
 
 const char *muc_section_name(enum mur_section section); /* "CODE" */
@@ -35,19 +35,18 @@ muc_status muc_container_write_places(muc_context *ctx, muc_arena *arena,
                                       const muc_container_place *places, size_t count,
                                       uint32_t minor, muc_bytes *out);
 
-/* Makes sections->file, in arena, with room for the sections that there are, WGTS of so many bytes,
- * and some others. WGTS lies in it from here on, to be filled. */
+/* Makes sections->file, in arena, for the sections that there are and WGTS of so many bytes, which
+ * lies in it, at *at, from here on, to be filled; *file is to be closed then, also after a failure.
+ * It is the output's, unless that is NULL or cannot be mapped. */
 muc_status muc_container_place_weights(muc_context *ctx, muc_arena *arena, muc_container *sections,
-                                       size_t bytes, uint8_t **out);
+                                       size_t bytes, muc_output *output, muc_large_file *file,
+                                       size_t *at);
 
 /* The file's bytes, in sections->file or in arena, sections in the order of the table, each right
- * after the one before, in the oldest version that has them. What is in sections->file already is
- * moved, not copied; the bytes that it had are gone. */
+ * after the one before, in the oldest version that has them. What is in its place in sections->file
+ * is not copied. */
 muc_status muc_container_write(muc_context *ctx, muc_arena *arena, muc_container *sections,
                                muc_bytes *out);
-
-/* How many bytes that file has. Of a section that is yet to come its size is enough. */
-uint64_t muc_container_bytes(const muc_container *sections);
 
 /* Checks everything that the runtime checks when it opens a program, CRCs included, and gives the
  * sections where they lie in bytes, which must be aligned to 16. Fails with MUC_MALFORMED naming

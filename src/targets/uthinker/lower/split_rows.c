@@ -1,8 +1,6 @@
 /* split_rows.c - the index of some rows of a sequence, and its blocks. */
 #include "targets/uthinker/lower/split_rows.h"
 
-#include <string.h>
-
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/lower/layout_parts.h"
 
@@ -90,20 +88,20 @@ muc_status muc_uthinker_split_rows(muc_context *ctx, muc_arena *arena,
                       out->o_parts, &out->weights[MUC_MATRIX_O]);
 }
 
-size_t muc_uthinker_copy_blocks(const muc_uthinker_weight *weight, uint32_t tiles, uint8_t *out)
+void muc_uthinker_put_blocks(const muc_uthinker_weight *weight, uint32_t tiles,
+                             const muc_large_file *file, size_t at)
 {
-    size_t own = 4 * ((size_t)tiles + 1), bytes = (size_t)weight->bytes - own, at = 0;
+    size_t own = 4 * ((size_t)tiles + 1);
 
     if (!weight->whole) {
-        memcpy(out, weight->sequence + own, bytes);
-        return bytes;
+        muc_large_put(file, at, weight->sequence + own, (size_t)weight->bytes - own);
+        return;
     }
     for (uint32_t c = 0; c < tiles / weight->down; c++) {
         const uint8_t *index = weight->whole + 4 * ((size_t)c * weight->stride + weight->first);
         uint32_t from = muc_load_u32(index), to = muc_load_u32(index + 4 * (size_t)weight->down);
 
-        memcpy(out + at, weight->whole + from, to - from);
+        muc_large_put(file, at, weight->whole + from, to - from);
         at += to - from;
     }
-    return at;
 }

@@ -7,6 +7,7 @@
 #ifndef MUC_UTHINKER_SPLIT_ROWS_H
 #define MUC_UTHINKER_SPLIT_ROWS_H
 
+#include "base/large.h"
 #include "targets/uthinker/lower/match_llama.h"
 #include "targets/uthinker/machines/uthinker_machine.h"
 
@@ -32,7 +33,8 @@ muc_status muc_uthinker_split_rows(muc_context *ctx, muc_arena *arena,
                                    const muc_uthinker_machine *machine, muc_uthinker_split split,
                                    muc_uthinker_model *out);
 
-/* Copies the blocks that a weight's index counts, in its order; returns how many bytes. */
-size_t muc_uthinker_copy_blocks(const muc_uthinker_weight *weight, uint32_t tiles, uint8_t *out);
+/* Puts the blocks that a weight's index counts, in its order, into a file. */
+void muc_uthinker_put_blocks(const muc_uthinker_weight *weight, uint32_t tiles,
+                             const muc_large_file *file, size_t at);
 
 #endif
