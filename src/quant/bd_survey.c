@@ -45,9 +45,9 @@ typedef double tally __attribute__((vector_size(16), may_alias));
 
 typedef struct census {
     float scale[LANES]; /* from weights to units of the lowest exponent */
-    lanes unit;         /* its inverse */
-    wide_lanes tried;   /* exponents: 2 or 3 */
-    lanes energy;       /* sum of importance * y^2 */
+    lanes unit;       /* the inverse's square, by which all is multiplied: a power of two, exact */
+    wide_lanes tried; /* exponents: 2 or 3 */
+    lanes energy;     /* sum of importance * y^2 */
     lanes g[Q_LIMIT];
 } census;
 
@@ -108,7 +108,7 @@ static INLINE void choose_exponents(const elements w, unsigned n, int64_t first[
         first[l] = middle > 0 ? middle - 1 : 0;
         out->tried[l] = middle + 2 - first[l];
         out->scale[l] = muc_bd_per_unit((unsigned)first[l]);
-        out->unit[l] = (double)muc_bd_unit((unsigned)first[l]);
+        out->unit[l] = (double)muc_bd_unit((unsigned)first[l]) * muc_bd_unit((unsigned)first[l]);
     }
 }
 
@@ -122,7 +122,7 @@ static INLINE void count_elements(const elements w, unsigned count, const float 
     memcpy(&scale, out->scale, sizeof(scale));
     for (unsigned i = 0; i < n; i++) {
         float_lanes size = (float_lanes)((int_lanes)w[i] & 0x7fffffff) * scale;
-        lanes weight = (lanes){ 0 } + (importance ? (double)importance[i] : 1.0);
+        lanes weight = importance ? out->unit * (double)importance[i] : out->unit;
         lanes y = __builtin_convertvector(size, lanes), part = weight * y;
 
         at[i] = __builtin_convertvector(2 * size, int_lanes) * LANES;
@@ -200,22 +200,19 @@ static INLINE void keep_least(const least *found, const int64_t first[LANES], mu
 
 /* ---- the errors ---- */
 
-/* back from the census's units to squared weights, of the error that a gain leaves */
 static INLINE void error_after(const census *of, const lanes *gain, lanes *error)
 {
-    lanes left = (of->energy - *gain) * (of->unit * of->unit); /* powers of two: exact */
+    lanes left = of->energy - *gain;
 
     *error = PICK(left > 0, left, (lanes){ 0 });
 }
 
-/* as much, and INFINITY where the exponent is not tried: the third of some */
-static INLINE void error_if_tried(const census *of, const lanes *gain, unsigned shift, lanes *error)
+/* Of an exponent that is not tried, which is the third of some, no error is less than INFINITY. */
+static INLINE void begin_gain(const census *of, unsigned shift, lanes *gain)
 {
-    lanes scaled = *gain * (double)(1u << shift);
-
-    error_after(of, &scaled, error);
+    *gain = (lanes){ 0 };
     if (shift == TRIED - 1)
-        *error = PICK(shift < of->tried, *error, (lanes){ 0 } + INFINITY);
+        *gain = PICK(shift < of->tried, *gain, (lanes){ 0 } - INFINITY);
 }
 
 /* A dialect's boundaries where it may differ from the others, from index 4 on: where each lies, and
@@ -234,17 +231,19 @@ enum { AGREED_BOUNDARIES = 4 };
 /* Unrolled, so that the sums that dialects begin with in common are made once. */
 static INLINE void b4_errors(const census *of, unsigned shift, muc_bd_survey *out, least *found)
 {
-    lanes agreed = { 0 };
+    const double far = 1u << shift; /* from one value to the next, a power of two: exact */
+    lanes agreed;
 
-    EACH(i, AGREED_BOUNDARIES) agreed += of->g[(2 * i + 1) << shift]; /* between i and i + 1 */
+    begin_gain(of, shift, &agreed);
+    EACH(i, AGREED_BOUNDARIES) agreed += far * of->g[(2 * i + 1) << shift]; /* of i and i + 1 */
     EACH(d, MUC_BD_DIALECTS)
     {
         lanes gain = agreed;
 
         EACH(i, 3)
         if (differing[d].at[i] << shift < Q_LIMIT)
-            gain += (double)differing[d].step[i] * of->g[differing[d].at[i] << shift];
-        error_if_tried(of, &gain, shift, &out->b4[shift][d]);
+            gain += far * differing[d].step[i] * of->g[differing[d].at[i] << shift];
+        error_after(of, &gain, &out->b4[shift][d]);
         take_less(&out->b4[shift][d], shift, d, found);
     }
 }
@@ -252,11 +251,12 @@ static INLINE void b4_errors(const census *of, unsigned shift, muc_bd_survey *ou
 /* B5 has dialect 0 alone */
 static INLINE void b5_errors(const census *of, unsigned shift, muc_bd_survey *out, least *found)
 {
-    lanes gain = { 0 };
+    lanes gain;
 
+    begin_gain(of, shift, &gain);
     for (unsigned m = 0; m < 15 && (2 * m + 1) << shift < Q_LIMIT; m++)
-        gain += of->g[(2 * m + 1) << shift];
-    error_if_tried(of, &gain, shift, &out->b5[shift]);
+        gain += (double)(1u << shift) * of->g[(2 * m + 1) << shift];
+    error_after(of, &gain, &out->b5[shift]);
     take_less(&out->b5[shift], shift, 0, found);
 }
 

@@ -159,12 +159,14 @@ MUC_WIDE_LOOP static void round_term(muc_bd_kind kind, const float *w, muc_bd_te
 
 void muc_bd_round_block(muc_bd_block *block, unsigned n, const float *w)
 {
-    float whole[MUC_BD_ELEMS] = { 0 };
-
     if (block->kind == MUC_BD_R) {
         for (unsigned i = 0; i < n; i++)
             muc_bd_round(block, i, w[i]);
+    } else if (block->kind != MUC_BD_Z && n == MUC_BD_ELEMS) {
+        round_term(block->kind, w, block->term);
     } else if (block->kind != MUC_BD_Z) {
+        float whole[MUC_BD_ELEMS] = { 0 };
+
         memcpy(whole, w, n * sizeof(*w));
         round_term(block->kind, whole, block->term);
     }
@@ -244,8 +246,10 @@ static bool is_zero(const muc_bd_block *block, unsigned n)
 {
     static const uint8_t zeros[MUC_BD_ELEMS];
 
+    const uint8_t *code = block->term[0].code;
+
     return block->kind == MUC_BD_Z ||
-           (block->kind != MUC_BD_R && memcmp(block->term[0].code, zeros, n) == 0);
+           (block->kind != MUC_BD_R && code[0] == 0 && memcmp(code, zeros, n) == 0);
 }
 
 static bool same_header(const muc_bd_block *a, const muc_bd_block *b)
@@ -268,12 +272,6 @@ void muc_bd_pack(muc_bd_column *column, uint32_t kinds)
 }
 
 /* ---- writing ---- */
-
-/* Puts `width` bits at position i of a field of such values. */
-static void put(uint8_t *field, unsigned width, unsigned i, unsigned value)
-{
-    field[i * width / 8] |= (uint8_t)(value << i * width % 8);
-}
 
 static unsigned get(const uint8_t *field, unsigned width, unsigned i)
 {
@@ -310,6 +308,18 @@ static void write_nibbles(const uint8_t *code, unsigned n, uint8_t *out)
         out[n / 2] = code[n - 1] & 15;
 }
 
+/* of B5, a bit each */
+static void write_signs(const uint8_t *code, unsigned n, uint8_t *out)
+{
+    for (unsigned at = 0; at < n; at += 8) {
+        unsigned signs = 0;
+
+        for (unsigned i = 0; i < 8 && at + i < n; i++)
+            signs |= (unsigned)(code[at + i] >> 4) << i;
+        out[at / 8] = (uint8_t)signs;
+    }
+}
+
 static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
 {
     const muc_bd_term *term = block->term;
@@ -322,8 +332,7 @@ static void write_payload(const muc_bd_block *block, unsigned n, uint8_t *out)
         write_nibbles(term->code, n, out);
         break;
     case MUC_BD_B5:
-        for (unsigned i = 0; i < n; i++)
-            put(out, 1, i, term->code[i] >> 4);
+        write_signs(term->code, n, out);
         write_nibbles(term->code, n, out + plane);
         break;
     case MUC_BD_R:
@@ -338,9 +347,10 @@ unsigned muc_bd_write(const muc_bd_block *block, unsigned n, uint8_t out[MUC_BD_
 {
     unsigned bytes = muc_bd_kind_bytes(block->kind, n) - (block->shared ? HEADER_BYTES : 0);
 
-    memset(out, 0, bytes);
-    if (block->kind == MUC_BD_Z)
+    if (block->kind == MUC_BD_Z) {
+        out[0] = 0;
         return bytes;
+    }
     out[0] = (uint8_t)((block->shared ? MUC_BD_SHARED : 0) | (bytes - 1));
     if (!block->shared)
         write_header(block->term, block->kind, out + 1);
