@@ -2,13 +2,10 @@
 #include "quant/bd_band.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/half.h"
 #include "base/vector_loop.h"
-
-static const char room[] = "blockdialect";
 
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
@@ -107,15 +104,11 @@ static muc_status read_column(muc_context *ctx, const muc_bd_matrix *matrix, uin
 }
 
 muc_status muc_bd_read_band(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_bands *g,
-                            uint32_t band, float **out)
+                            uint32_t band, float *out)
 {
     uint32_t columns = muc_bd_tile_at(g, band, 0).columns;
-    muc_status status = MUC_OK;
 
-    MUC_TRY(MUC_NEW_ARRAY(ctx, room, (size_t)columns * g->k, out));
-    for (uint32_t c = 0; c < columns && status == MUC_OK; c++)
-        status = read_column(ctx, matrix, band * MUC_BD_TILE_N + c, *out + (size_t)c * g->k);
-    if (status != MUC_OK)
-        free(*out);
-    return status;
+    for (uint32_t c = 0; c < columns; c++)
+        MUC_TRY(read_column(ctx, matrix, band * MUC_BD_TILE_N + c, out + (size_t)c * g->k));
+    return MUC_OK;
 }

@@ -47,9 +47,9 @@ muc_status muc_bd_bands_of(muc_context *ctx, const char *name, uint64_t offset, 
 
 muc_bd_tile muc_bd_tile_at(const muc_bd_bands *g, uint32_t band, uint32_t down);
 
-/* Allocates *out [columns of the band][k], which the caller frees. Fails with MUC_UNSUPPORTED on an
- * element that no block holds. */
+/* Into out [columns of the band][k]. Fails with MUC_UNSUPPORTED on an element that no block holds.
+ */
 muc_status muc_bd_read_band(muc_context *ctx, const muc_bd_matrix *matrix, const muc_bd_bands *g,
-                            uint32_t band, float **out);
+                            uint32_t band, float *out);
 
 #endif

@@ -75,26 +75,29 @@ static void plan_tile(const planning *p, const float *w, uint32_t band, uint32_t
     sums->weights += t.columns * t.rows;
 }
 
-static muc_status plan_band(const planning *p, size_t index, counts *sums)
+/* values: room for a band's */
+static muc_status plan_band(const planning *p, size_t index, float *values, counts *sums)
 {
     uint32_t band = (uint32_t)(p->samples ? index * SAMPLED : index + index / (SAMPLED - 1) + 1);
-    float *values;
 
-    MUC_TRY(muc_bd_read_band(p->ctx, p->matrix, &p->grid, band, &values));
+    MUC_TRY(muc_bd_read_band(p->ctx, p->matrix, &p->grid, band, values));
     for (uint32_t down = 0; down < p->grid.tiles_down; down++)
         plan_tile(p, values, band, down, sums);
-    free(values);
     return MUC_OK;
 }
 
 static muc_status plan_part(void *arg, size_t part)
 {
     planning *p = arg;
+    muc_status status = MUC_OK;
     size_t index;
+    float *values;
 
-    while ((index = atomic_fetch_add(&p->next, 1)) < p->bands)
-        MUC_TRY(plan_band(p, index, &p->parts[part]));
-    return MUC_OK;
+    MUC_TRY(MUC_NEW_ARRAY(p->ctx, room, (size_t)MUC_BD_TILE_N * p->grid.k, &values));
+    while (status == MUC_OK && (index = atomic_fetch_add(&p->next, 1)) < p->bands)
+        status = plan_band(p, index, values, &p->parts[part]);
+    free(values);
+    return status;
 }
 
 static void add_parts(planning *p)

@@ -1,6 +1,7 @@
 /* bd_sequence.c - tiles of 64 by 8: encoded, checked, decoded. */
 #include "quant/bd_sequence.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ typedef struct encoding {
     muc_bd_bands grid;
     encoded_band *bands;
     uint32_t *tile_bytes; /* [tiles] */
+    atomic_size_t next;   /* bands: nobody has taken this one and those after it */
 } encoding;
 
 static void encode_column(const encoding *e, const float *w, const muc_bd_column *column,
@@ -121,6 +123,13 @@ static muc_status choose_columns(const encoding *e, uint32_t index, const float 
     return MUC_OK;
 }
 
+/* What one thread has for a band at a time, the largest. */
+typedef struct band_room {
+    float *values;
+    muc_bd_column *columns;
+    uint8_t *data;
+} band_room;
+
 static void encode_tiles(const encoding *e, uint32_t index, const float *values,
                          const muc_bd_column *columns, encoded_band *out)
 {
@@ -137,31 +146,42 @@ static void encode_tiles(const encoding *e, uint32_t index, const float *values,
     }
 }
 
-/* Encodes into a buffer for the worst case, then keeps what it took. */
-static muc_status encode_band(void *arg, size_t index)
+static muc_status encode_band(const encoding *e, uint32_t index, const band_room *r)
 {
-    const encoding *e = arg;
     encoded_band *out = &e->bands[index];
-    uint32_t columns = muc_bd_tile_at(&e->grid, (uint32_t)index, 0).columns;
-    size_t blocks = (size_t)columns * muc_bd_pieces(e->grid.k, MUC_BD_ELEMS);
-    muc_bd_column *chosen = NULL;
-    muc_status status;
-    float *values;
-    void *kept;
 
-    MUC_TRY(muc_bd_read_band(e->ctx, e->matrix, &e->grid, (uint32_t)index, &values));
-    status = MUC_NEW_ARRAY(e->ctx, room, blocks * MUC_BD_MAX_BYTES, &out->data);
-    if (status == MUC_OK)
-        status = MUC_NEW_ARRAY(e->ctx, room, (size_t)columns * e->grid.tiles_down, &chosen);
-    if (status == MUC_OK)
-        status = choose_columns(e, (uint32_t)index, values, chosen);
-    if (status == MUC_OK) {
-        encode_tiles(e, (uint32_t)index, values, chosen, out);
-        kept = realloc(out->data, out->bytes);
-        out->data = kept ? kept : out->data;
-    }
-    free(chosen);
-    free(values);
+    MUC_TRY(muc_bd_read_band(e->ctx, e->matrix, &e->grid, index, r->values));
+    MUC_TRY(choose_columns(e, index, r->values, r->columns));
+    out->data = r->data;
+    encode_tiles(e, index, r->values, r->columns, out);
+    out->data = NULL;
+    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, out->bytes, &out->data));
+    memcpy(out->data, r->data, out->bytes);
+    return MUC_OK;
+}
+
+static muc_status new_room(const encoding *e, band_room *out)
+{
+    size_t blocks = (size_t)MUC_BD_TILE_N * muc_bd_pieces(e->grid.k, MUC_BD_ELEMS);
+
+    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, (size_t)MUC_BD_TILE_N * e->grid.k, &out->values));
+    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, (size_t)MUC_BD_TILE_N * e->grid.tiles_down, &out->columns));
+    return MUC_NEW_ARRAY(e->ctx, room, blocks * MUC_BD_MAX_BYTES, &out->data);
+}
+
+static muc_status encode_part(void *arg, size_t part)
+{
+    encoding *e = arg;
+    band_room r = { NULL, NULL, NULL };
+    muc_status status = new_room(e, &r);
+    size_t index;
+
+    (void)part;
+    while (status == MUC_OK && (index = atomic_fetch_add(&e->next, 1)) < e->grid.bands)
+        status = encode_band(e, (uint32_t)index, &r);
+    free(r.data);
+    free(r.columns);
+    free(r.values);
     return status;
 }
 
@@ -169,27 +189,36 @@ enum { JOINED = 32 /* bands, which take some pages */ };
 
 typedef struct joining {
     const encoding *encoding;
-    uint8_t *out;
+    muc_large_file out;
 } joining;
 
 static muc_status join_some(void *arg, size_t index)
 {
     const joining *j = arg;
     const encoding *e = j->encoding;
+    encoded_band *first = &e->bands[JOINED * index], *end = first + JOINED;
+    const encoded_band *last;
+    uint8_t *joined;
 
-    for (size_t i = JOINED * index; i < JOINED * (index + 1) && i < e->grid.bands; i++) {
-        encoded_band *band = &e->bands[i];
-
-        memcpy(j->out + band->at, band->data, band->bytes);
+    if (end > e->bands + e->grid.bands)
+        end = e->bands + e->grid.bands;
+    last = end - 1;
+    MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, last->at - first->at + last->bytes, &joined));
+    for (encoded_band *band = first; band < end; band++) {
+        memcpy(joined + (band->at - first->at), band->data, band->bytes);
         free(band->data);
         band->data = NULL;
     }
+    muc_large_put(&j->out, first->at, joined, last->at - first->at + last->bytes);
+    free(joined);
     return MUC_OK;
 }
 
 static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
 {
     uint64_t total = muc_bd_bands_index_bytes(&e->grid);
+    joining j = { .encoding = e };
+    muc_status status;
     uint32_t at = muc_bd_bands_index_bytes(&e->grid);
 
     for (uint32_t i = 0; i < e->grid.bands; i++)
@@ -198,7 +227,8 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
         return muc_fail(e->ctx, MUC_NOFIT, e->matrix->name, MUC_NO_OFFSET,
                         "its blocks take %llu bytes, more than 32-bit offsets reach",
                         (unsigned long long)total);
-    MUC_TRY(muc_large_new(e->ctx, (size_t)total, &out->data));
+    MUC_TRY(muc_large_open(e->ctx, (size_t)total, &j.out));
+    out->data = j.out.data;
     out->bytes = (uint32_t)total;
     for (uint32_t i = 0; i < e->grid.tiles; i++) {
         muc_store_u32(out->data + 4 * (size_t)i, at);
@@ -217,8 +247,11 @@ static muc_status join_bands(const encoding *e, muc_bd_sequence *out)
         out->error += b->error;
         out->energy += b->energy;
     }
-    return muc_parallel_for(e->ctx, muc_bd_pieces(e->grid.bands, JOINED), join_some,
-                            &(joining){ e, out->data });
+    status = muc_parallel_for(e->ctx, muc_bd_pieces(e->grid.bands, JOINED), join_some, &j);
+    muc_large_close(&j.out);
+    if (status != MUC_OK)
+        muc_bd_sequence_free(out);
+    return status;
 }
 
 static muc_status encode(encoding *e, muc_bd_sequence *out)
@@ -231,7 +264,7 @@ static muc_status encode(encoding *e, muc_bd_sequence *out)
     MUC_TRY(MUC_NEW_ARRAY(e->ctx, room, e->grid.bands, &e->bands));
     status = MUC_NEW_ARRAY(e->ctx, room, e->grid.tiles, &e->tile_bytes);
     if (status == MUC_OK)
-        status = muc_parallel_for(e->ctx, e->grid.bands, encode_band, e);
+        status = muc_parallel_for(e->ctx, muc_context_threads(e->ctx), encode_part, e);
     if (status == MUC_OK)
         status = join_bands(e, out);
     for (uint32_t i = 0; i < e->grid.bands; i++)

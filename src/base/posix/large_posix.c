@@ -25,9 +25,23 @@ bool muc_large_map(int fd, size_t bytes, muc_large_file *out)
     return true;
 }
 
-static bool map_unnamed(const char *folder, size_t bytes, muc_large_file *out)
+static int open_unnamed(const char *folder)
 {
-    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) : -1;
+    return folder ? open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600) : -1;
+}
+
+/* of memory alone */
+static int open_memory(void)
+{
+#ifdef MFD_CLOEXEC
+    return memfd_create("results", MFD_CLOEXEC);
+#else
+    return -1;
+#endif
+}
+
+static bool map_once(int fd, size_t bytes, muc_large_file *out)
+{
     bool mapped = fd >= 0 && muc_large_map(fd, bytes, out);
 
     if (fd >= 0)
@@ -42,8 +56,9 @@ muc_status muc_large_open(muc_context *ctx, size_t bytes, muc_large_file *out)
     *out = (muc_large_file){ NULL, -1 };
     if (bytes == 0 || bytes > SIZE_MAX / 2)
         return muc_fail_nomem(ctx, "results", bytes);
-    if (bytes >= LEAST_FILE &&
-        (map_unnamed(getenv("TMPDIR"), bytes, out) || map_unnamed("/var/tmp", bytes, out)))
+    if (bytes >= LEAST_FILE ? map_once(open_unnamed(getenv("TMPDIR")), bytes, out) ||
+                                  map_once(open_unnamed("/var/tmp"), bytes, out)
+                            : map_once(open_memory(), bytes, out))
         return MUC_OK;
     mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED)

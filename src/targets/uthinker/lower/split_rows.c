@@ -1,12 +1,15 @@
 /* split_rows.c - the index of some rows of a sequence, and its blocks. */
 #include "targets/uthinker/lower/split_rows.h"
 
+#include <string.h>
+
 #include "quant/bd_sequence.h"
 #include "targets/uthinker/lower/layout_parts.h"
 
 enum {
     MOST_HEADS_TOGETHER = 8, /* kv heads: each is written out */
-    MOST_QUERY_HEADS = 255   /* in a group of DIV */
+    MOST_QUERY_HEADS = 255,  /* in a group of DIV */
+    PUT_AT_ONCE = 1 << 15    /* bytes */
 };
 
 bool muc_uthinker_can_split(const muc_uthinker_model *model, const muc_uthinker_machine *machine,
@@ -88,20 +91,49 @@ muc_status muc_uthinker_split_rows(muc_context *ctx, muc_arena *arena,
                       out->o_parts, &out->weights[MUC_MATRIX_O]);
 }
 
+/* Bytes that follow each other in a file, put there some at a time. */
+typedef struct putting {
+    const muc_large_file *file;
+    size_t at, held;
+    uint8_t some[PUT_AT_ONCE];
+} putting;
+
+static void put_held(putting *p)
+{
+    muc_large_put(p->file, p->at, p->some, p->held);
+    p->at += p->held;
+    p->held = 0;
+}
+
+static void put_next(putting *p, const uint8_t *data, size_t bytes)
+{
+    if (bytes > sizeof(p->some) - p->held)
+        put_held(p);
+    if (bytes > sizeof(p->some)) {
+        muc_large_put(p->file, p->at, data, bytes);
+        p->at += bytes;
+    } else {
+        memcpy(p->some + p->held, data, bytes);
+        p->held += bytes;
+    }
+}
+
 void muc_uthinker_put_blocks(const muc_uthinker_weight *weight, uint32_t tiles,
                              const muc_large_file *file, size_t at)
 {
     size_t own = 4 * ((size_t)tiles + 1);
+    putting p;
 
-    if (!weight->whole) {
-        muc_large_put(file, at, weight->sequence + own, (size_t)weight->bytes - own);
-        return;
-    }
-    for (uint32_t c = 0; c < tiles / weight->down; c++) {
+    p.file = file;
+    p.at = at;
+    p.held = 0;
+    if (!weight->whole)
+        put_next(&p, weight->sequence + own, (size_t)weight->bytes - own);
+    for (uint32_t c = 0; weight->whole && c < tiles / weight->down; c++) {
         const uint8_t *index = weight->whole + 4 * ((size_t)c * weight->stride + weight->first);
         uint32_t from = muc_load_u32(index), to = muc_load_u32(index + 4 * (size_t)weight->down);
 
-        muc_large_put(file, at, weight->whole + from, to - from);
-        at += to - from;
+        put_next(&p, weight->whole + from, to - from);
     }
+    put_held(&p);
 }
