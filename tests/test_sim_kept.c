@@ -253,8 +253,8 @@ enum {
     HEAD = 64,
     TOKENS = 64,
     SCORES = 0, /* in GB, */
-    STATE = 1200,
-    SUMS = 1300,
+    STATE = 1600,
+    SUMS = 1700,
     VALUES = 3000,
     OWN_SUMS = 5000,
     WEIGHTS = 2000, /* in I1, and */
@@ -402,7 +402,7 @@ static void add_own_tokens(uint32_t rows, uint32_t width)
 
 static void attention_program(void)
 {
-    attention of = { 1 + random_below(18), 4 + random_below(21), slots_size(64, 2) };
+    attention of = { 1 + random_below(24), 4 + random_below(21), slots_size(64, 2) };
     uint32_t count = 1 + random_below(7);
 
     step_count = 0;

@@ -1,9 +1,11 @@
 /* fast_attention.c - steps of an attention, which the machine takes one after the other, at once:
- * all scores first, then all probabilities, then the values, each thread some columns of them.
+ * all scores first, then all probabilities, then the values, each thread some columns of them. Of
+ * many rows each thread has some, which it takes through all steps in turn.
  *
  * A step is a product of queries and keys, an SMAX and a product of probabilities and values. All
- * steps write scores and probabilities to the same places; here each has places of its own, and the
- * machine's get those of the last one. What a step does with a sum is done in the steps' order.
+ * steps write scores and probabilities to the same places; where few rows take steps at once, each
+ * step has places of its own, and the machine's get those of the last one. What a step does with a
+ * sum is done in the steps' order.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 enum {
     MOST_STEPS = 64,
-    MOST_ROWS = 16, /* more are work enough for all threads in each product */
+    MOST_ROWS = 16, /* whose steps are done at once */
     MOST_SCORES = MOST_ROWS * MUR_SIM_MOST_TOKENS,
     ROW_BLOCKS = (MUR_SIM_MOST_TOKENS + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS,
     MOST_GROUPS = 128 /* of columns of values */
@@ -76,14 +78,20 @@ static bool same_smax(const mur_sim_softmax *a, const mur_sim_softmax *b)
            a->pitch == b->pitch && memcmp(&a->scale, &b->scale, sizeof(a->scale)) == 0;
 }
 
+/* Can its rows' queries and probabilities be read at once? */
+static bool has_room(const mur_sim_product *op)
+{
+    return op->rows <= LEFT_ROWS && op->rows * (blocks_of(op->k) + ROW_BLOCKS) <= LEFT_BLOCKS;
+}
+
 int muc_fast_keep_smax(void *arg, const mur_sim *sim, const mur_sim_softmax *smax)
 {
     muc_fast_product *product = arg;
     fast_attention *of = product->attention;
 
     if (of->scored == 0) {
-        if (product->count != 1 || muc_fast_puts_off(product) || smax->rows > MOST_ROWS ||
-            !makes_scores(product->kept, smax))
+        if (product->count != 1 || muc_fast_puts_off(product) ||
+            !makes_scores(product->kept, smax) || !has_room(product->kept))
             return 0;
         of->scores[of->scored++] = product->kept[0];
         product->count = 0;
@@ -122,6 +130,39 @@ bool muc_fast_attend(muc_fast_product *product, const mur_sim_product *op)
 }
 
 /* ---- how it is done ---- */
+
+/* Of op, groups first..past-1 of columns, which begin at `starts`. */
+static void list_groups(const mur_sim_product *op, const uint32_t *starts, uint32_t first,
+                        uint32_t past, unit *out)
+{
+    for (uint32_t g = first; g < past; g++)
+        *out++ = (unit){ .op = op,
+                         .p = op->right + starts[g],
+                         .column = g * COLUMNS,
+                         .past = (g + 1) * COLUMNS < op->cols ? (g + 1) * COLUMNS : op->cols };
+}
+
+typedef struct shared_steps {
+    muc_fast_product *product;
+    size_t threads;
+} shared_steps;
+
+/* On as many threads as it is worth. */
+static void share(muc_fast_product *product, muc_parallel_body *body)
+{
+    const fast_attention *of = product->attention;
+    const mur_sim_softmax *smax = &of->smax;
+    shared_steps shared = { product, 1 };
+
+    if (of->scored * smax->rows * (smax->tokens + smax->k) >= product->least_lines)
+        shared.threads = muc_fast_threads(product);
+    if (shared.threads > 1)
+        muc_parallel_brief(product->ctx, shared.threads, body, &shared);
+    else
+        body(&shared, 0);
+}
+
+/* ---- few rows ---- */
 
 /* False: a block is malformed. The last step's scores are put where the machine has them. */
 static bool do_scores(muc_fast_product *product, fast_attention *of)
@@ -198,15 +239,10 @@ static void end_softmax(fast_attention *of)
     }
 }
 
-typedef struct shared_values {
-    muc_fast_product *product;
-    size_t threads;
-} shared_values;
-
 /* Groups of columns of all steps' values. */
 static muc_status add_values(void *arg, size_t thread)
 {
-    const shared_values *shared = arg;
+    const shared_steps *shared = arg;
     muc_fast_product *product = shared->product;
     fast_attention *of = product->attention;
     const mur_sim_softmax *smax = &of->smax;
@@ -229,11 +265,7 @@ static muc_status add_values(void *arg, size_t thread)
                                  (int)of->first[i], of->factor[i][row]);
         if (i == of->valued)
             break;
-        for (uint32_t g = first; g < past; g++)
-            units[g - first] = (unit){ .op = &of->values[i],
-                                       .p = of->values[i].right + of->starts[i][g],
-                                       .column = g * COLUMNS,
-                                       .past = (g + 1) * COLUMNS < to ? (g + 1) * COLUMNS : to };
+        list_groups(&of->values[i], of->starts[i], first, past, units);
         room->next = 0;
         room->left = product->left + (size_t)i * blocks_of(smax->tokens) * smax->rows;
         if (!muc_fast_multiply(product, &of->values[i], room))
@@ -246,7 +278,6 @@ static muc_status add_values(void *arg, size_t thread)
 static bool do_steps(muc_fast_product *product, fast_attention *of)
 {
     const mur_sim_softmax *smax = &of->smax;
-    shared_values shared = { product, 1 };
 
     product->left_bytes = 0;
     product->left_rows = smax->rows;
@@ -257,14 +288,86 @@ static bool do_steps(muc_fast_product *product, fast_attention *of)
     if (atomic_load(&product->malformed))
         return false;
     end_softmax(of);
-    if (of->softened * smax->rows * (smax->tokens + smax->k) >= product->least_lines)
-        shared.threads = muc_fast_threads(product);
-    if (shared.threads > 1)
-        muc_parallel_brief(product->ctx, shared.threads, add_values, &shared);
-    else
-        add_values(&shared, 0);
+    share(product, add_values);
     return !atomic_load(&product->malformed);
 }
+
+/* ---- many rows ---- */
+
+/* What op makes of the room's rows, read to `left`; false: a block is malformed. */
+static bool multiply_rows(muc_fast_product *product, const mur_sim_product *op, left_block *left,
+                          product_room *room)
+{
+    uint32_t groups = (op->cols + COLUMNS - 1) / COLUMNS, starts[MOST_GROUPS], bytes;
+    unit units[MOST_GROUPS];
+
+    if (!muc_fast_find_starts(op, starts, &bytes))
+        return false;
+    list_groups(op, starts, 0, groups, units);
+    room->left = left + room->row;
+    room->own = units;
+    room->own_count = groups;
+    room->next = 0;
+    return muc_fast_multiply(product, op, room);
+}
+
+static bool read_rows(const muc_fast_product *product, const mur_sim_product *op, left_block *left,
+                      const product_room *room)
+{
+    return muc_fast_read_left(product, op, room->row, room->row + room->rows, left);
+}
+
+static void soften_rows(const fast_attention *of, uint32_t i, const product_room *room)
+{
+    const mur_sim_softmax *smax = &of->smax;
+
+    for (uint32_t row = room->row; row < room->row + room->rows; row++) {
+        float s[MUR_SIM_MOST_TOKENS];
+
+        memcpy(s, smax->scores + (size_t)row * smax->tokens, smax->tokens * sizeof(*s));
+        mur_sim_smax_row(of->sim, s, 0, smax->tokens, smax->scale, (int)of->first[i],
+                         smax->state + 2 * row, smax->out + (size_t)row * smax->k, smax->k);
+        mur_sim_write_slots(of->sim, s, smax->tokens, smax->terms,
+                            smax->slots + (size_t)row * smax->pitch);
+    }
+}
+
+/* A thread's rows, in all steps. */
+static muc_status take_steps(void *arg, size_t thread)
+{
+    const shared_steps *shared = arg;
+    muc_fast_product *product = shared->product;
+    const fast_attention *of = product->attention;
+    product_room *room = &product->rooms[thread];
+    left_block *p = product->left + (size_t)blocks_of(of->scores->k) * of->smax.rows;
+    bool good;
+
+    room->row = (uint32_t)(of->smax.rows * thread / shared->threads);
+    room->rows = (uint32_t)(of->smax.rows * (thread + 1) / shared->threads) - room->row;
+    good = read_rows(product, of->scores, product->left, room);
+    for (uint32_t i = 0; i < of->scored && good; i++) {
+        good = multiply_rows(product, &of->scores[i], product->left, room);
+        if (good && i < of->softened)
+            soften_rows(of, i, room);
+        if (good && i < of->valued)
+            good = read_rows(product, &of->values[i], p, room) &&
+                   multiply_rows(product, &of->values[i], p, room);
+    }
+    if (!good)
+        atomic_store(&product->malformed, true);
+    return MUC_OK;
+}
+
+static bool do_rows(muc_fast_product *product, const fast_attention *of)
+{
+    product->left_bytes = 0;
+    product->left_rows = of->smax.rows;
+    atomic_store(&product->malformed, false);
+    share(product, take_steps);
+    return !atomic_load(&product->malformed);
+}
+
+/* ---- what is malformed ---- */
 
 static bool reads(const mur_sim_product *op)
 {
@@ -307,7 +410,9 @@ static const mur_sim_product *find_malformed(muc_fast_product *product, const fa
 bool muc_fast_do_attention(muc_fast_product *product, mur_sim_product *malformed)
 {
     fast_attention *of = product->attention;
-    bool good = do_scores(product, of) && (of->softened == 0 || do_steps(product, of));
+    bool good = of->smax.rows > MOST_ROWS
+                    ? do_rows(product, of)
+                    : do_scores(product, of) && (of->softened == 0 || do_steps(product, of));
 
     if (!good)
         *malformed = *find_malformed(product, of);

@@ -56,6 +56,11 @@ float mur_sim_smax_scale(float *s, uint32_t w, uint32_t v, float scale, int firs
 float mur_sim_smax_weigh(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float max);
 void mur_sim_smax_rescale(float *o, uint32_t k, int first, float factor);
 
+/* A row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
+ * hidden. */
+void mur_sim_smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
+                      float *state, float *o, uint32_t k);
+
 /* Binary32 patterns of SPEC.md section 3: exp's coefficients, the constant first, and log2(e). */
 extern const uint32_t mur_sim_exp_bits[7], mur_sim_log2e_bits;
 

@@ -293,14 +293,17 @@ static void pack_columns(void *arg, uint32_t first, uint32_t past)
     mur_sim_pack(of->sim, &packing, first, past, of->out);
 }
 
-/* Keeps it with the product that it is for, if it can be. */
+/* Keeps it with the product that it is for, if it can be, perhaps when what was kept before is
+ * done. */
 static int keep_packing(mur_sim *sim, const uint32_t *w)
 {
     mur_sim_packing packing = packing_of(sim, w);
     uint32_t dst = get(w, QPACK_dst), daddr = get(w, QPACK_daddr);
 
     packing.out = sim->memory.buffer[dst] + daddr;
-    if (!sim->keep_packing || !sim->keep_packing(sim->product_arg, sim, &packing))
+    if (!sim->keep_packing || (!sim->keep_packing(sim->product_arg, sim, &packing) &&
+                               !(sim->kept && mur_sim_do_kept(sim) &&
+                                 sim->keep_packing(sim->product_arg, sim, &packing))))
         return 0;
     sim->kept = 1;
     mur_sim_buffer_bytes(sim, dst, daddr, mur_sim_packed_bytes(&packing), 1);
@@ -367,10 +370,8 @@ void mur_sim_smax_rescale(float *o, uint32_t k, int first, float factor)
         o[i] = first ? 0.0f : o[i] * factor;
 }
 
-/* One row of SMAX: s[0..v-1] are the scores, and become the probabilities; those before s[w] are
- * hidden. */
-static void smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
-                     float *state, float *o, uint32_t k)
+void mur_sim_smax_row(const mur_sim *sim, float *s, uint32_t w, uint32_t v, float scale, int first,
+                      float *state, float *o, uint32_t k)
 {
     const float lowest = mur_float_of(MUR_SIGN_BIT | MUR_INFINITY_BITS);
     float max = mur_sim_smax_scale(s, w, v, scale, first, first ? lowest : state[0]);
@@ -409,8 +410,8 @@ static void smax_rows(void *arg, uint32_t first, uint32_t past)
         float s[MUR_SIM_MOST_TOKENS];
 
         memcpy(s, gb + get(w, SMAX_saddr) + tokens * row, 4 * valid);
-        smax_row(of->sim, s, seen, valid, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
-                 gb + get(w, SMAX_taddr) + 2 * row, gb + get(w, SMAX_oaddr) + k * row, k);
+        mur_sim_smax_row(of->sim, s, seen, valid, get_float(w, SMAX_scale), (int)get(w, SMAX_first),
+                         gb + get(w, SMAX_taddr) + 2 * row, gb + get(w, SMAX_oaddr) + k * row, k);
         mur_sim_write_slots(of->sim, s, valid, get(w, SMAX_terms),
                             of->out + (row - skipped) * of->pitch);
     }
