@@ -40,10 +40,13 @@ AVX512 static INLINE __m256i round_half(__m512i magnitude)
                                  _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-AVX512 static INLINE halves to_halves(const float *x)
+/* n elements, and zeros */
+AVX512 static INLINE halves to_halves(const float *x, uint32_t n)
 {
     const __m512i magnitude = _mm512_set1_epi32(INT32_MAX);
-    __m512i low = _mm512_loadu_si512(x), high = _mm512_loadu_si512(x + 16);
+    const __mmask32 in = UINT32_MAX >> (MUR_BLOCK_ELEMS - n);
+    __m512i low = _mm512_maskz_loadu_epi32((__mmask16)in, x);
+    __m512i high = _mm512_maskz_loadu_epi32((__mmask16)(in >> 16), x + 16);
 
     return (halves){ join(round_half(_mm512_and_si512(low, magnitude)),
                           round_half(_mm512_and_si512(high, magnitude))),
@@ -132,21 +135,16 @@ AVX512 static INLINE void encode_term(halves *x, uint32_t kind, uint8_t *out)
 AVX512 uint32_t muc_fast_encode_avx512(const float *x, uint32_t n, uint32_t terms, uint8_t *slot)
 {
     const uint32_t term_bytes = 2 + (n + 1) / 2, size = 1 + terms * term_bytes;
-    float room[MUR_BLOCK_ELEMS] = { 0 };
     uint8_t term[2 + MUR_BLOCK_ELEMS / 2];
-    halves h;
+    halves h = to_halves(x, n);
 
+    slot[0] = (uint8_t)(size - 1);
     if (n == MUR_BLOCK_ELEMS) {
-        h = to_halves(x);
-        slot[0] = (uint8_t)(size - 1);
         encode_term(&h, terms == 2 ? MUR_BLOCK_R : MUR_BLOCK_B4, slot + 1);
         if (terms == 2)
             encode_term(&h, MUR_BLOCK_B4, slot + 1 + sizeof(term));
         return size;
     }
-    memcpy(room, x, n * sizeof(*x));
-    h = to_halves(room);
-    slot[0] = (uint8_t)(size - 1);
     for (uint32_t t = 0; t < terms; t++) {
         encode_term(&h, terms == 2 && t == 0 ? MUR_BLOCK_R : MUR_BLOCK_B4, term);
         memcpy(slot + 1 + t * term_bytes, term, term_bytes);
