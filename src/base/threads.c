@@ -12,7 +12,7 @@ enum {
     LINE = 64,                 /* bytes */
     SPINS = 10000,             /* looks before a thread sleeps, some two hundred microseconds */
     WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
-    ALONE = 16,
+    SOON = 16,
     MOST_ALONE = 256 /* times a wait; see stay_alone */
 };
 
@@ -176,13 +176,14 @@ static bool is_to_be_alone(void)
 }
 
 /* A thread that lets a brief loop wait has lost its processor to another program. While that goes
- * on it is of no help: if it comes again as soon, the next loops are run alone for twice as long.
- */
+ * on it is of no help: the next loops are run alone for as long as this one waited, and if it comes
+ * again soon for four times as long as the last time. */
 static void stay_alone(uint64_t now, uint64_t waited)
 {
-    uint64_t span = now - pool.alone_until < pool.alone_for ? 2 * pool.alone_for : 0;
+    uint64_t soon = SOON * waited > pool.alone_for ? SOON * waited : pool.alone_for;
+    uint64_t span = now - pool.alone_until < soon ? 4 * pool.alone_for : 0;
 
-    span = span < ALONE * waited ? ALONE * waited : span;
+    span = span < waited ? waited : span;
     pool.alone_for = span < MOST_ALONE * waited ? span : MOST_ALONE * waited;
     pool.alone_until = now + pool.alone_for;
     pool.is_alone = true;
