@@ -147,14 +147,17 @@ static lines lines_of(mur_sim *sim, const uint32_t *w, uint32_t dst, uint32_t da
     return (lines){ sim, w, mur_sim_buffer_bytes(sim, dst, daddr, bytes, pitch <= slots), pitch };
 }
 
+static uint32_t blocks_of(uint32_t k)
+{
+    return (k + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS;
+}
+
 /* `elements` of each of `count` lines, of which a block takes as long as a whole one; `apart`: none
  * of them writes where another one does, or reads. */
 static void run_lines(mur_sim_part *part, lines of, uint32_t count, uint32_t elements, int apart)
 {
-    uint32_t whole = (elements + MUR_BLOCK_ELEMS - 1) / MUR_BLOCK_ELEMS * MUR_BLOCK_ELEMS;
-
     if (apart)
-        of.sim->each(of.sim->each_arg, count, whole, part, &of);
+        of.sim->each(of.sim->each_arg, count, blocks_of(elements) * MUR_BLOCK_ELEMS, part, &of);
     else
         part(&of, 0, count);
 }
@@ -555,24 +558,21 @@ static void gate(const mur_sim *sim, uint32_t gelu, const float *g, const float 
     memcpy(y, a, n * sizeof(*y));
 }
 
-static void glu_rows(void *arg, uint32_t first, uint32_t past)
+/* Blocks of all rows: one row is work enough for several. */
+static void glu_blocks(void *arg, uint32_t first, uint32_t past)
 {
     const lines *of = arg;
-    const float *gb = of->sim->memory.gb;
-    uint32_t k = get(of->w, GLU_k);
+    const float *g = of->sim->memory.gb + get(of->w, GLU_saddr);
+    const float *u = of->sim->memory.gb + get(of->w, GLU_uaddr);
+    uint32_t k = get(of->w, GLU_k), terms = get(of->w, GLU_terms), blocks = blocks_of(k);
 
-    for (uint32_t row = first; row < past; row++) {
-        const float *g = gb + get(of->w, GLU_saddr) + row * k;
-        const float *u = gb + get(of->w, GLU_uaddr) + row * k;
-        uint8_t *out = of->out + row * of->pitch;
+    for (uint32_t at = first; at < past; at++) {
+        uint32_t row = at / blocks, i = at % blocks * MUR_BLOCK_ELEMS, n = block_elems(k, i);
+        float y[MUR_BLOCK_ELEMS];
 
-        for (uint32_t i = 0; i < k; i += MUR_BLOCK_ELEMS) {
-            uint32_t n = block_elems(k, i);
-            float y[MUR_BLOCK_ELEMS];
-
-            gate(of->sim, get(of->w, GLU_gelu), g + i, u + i, n, y);
-            out = mur_sim_write_slots(of->sim, y, n, get(of->w, GLU_terms), out);
-        }
+        gate(of->sim, get(of->w, GLU_gelu), g + row * k + i, u + row * k + i, n, y);
+        mur_sim_write_slots(of->sim, y, n, terms,
+                            of->out + row * of->pitch + mur_sim_slots_bytes(i, terms));
     }
 }
 
@@ -588,7 +588,8 @@ const char *mur_sim_run_GLU(mur_sim *sim, const uint32_t *w)
     if (!gb_inside(sim, get(w, GLU_saddr), rows, k, k) ||
         !gb_inside(sim, get(w, GLU_uaddr), rows, k, k))
         return mur_sim_outside_buffer;
-    run_lines(glu_rows, lines_of(sim, w, dst, daddr, rows, pitch, slots), rows, k, pitch >= slots);
+    run_lines(glu_blocks, lines_of(sim, w, dst, daddr, rows, pitch, slots), rows * blocks_of(k),
+              MUR_BLOCK_ELEMS, pitch >= slots);
     return NULL;
 }
 
