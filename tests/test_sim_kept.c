@@ -324,7 +324,7 @@ static void add_attention_step(const attention *of, uint32_t i)
                             .dpitch = TOKENS }));
     if (other == 0)
         add_step(random_left(1));
-    if (other == 4)
+    if (other > 3 && other < 8)
         add_step(scale_words((scale){ SCORES, TOKENS, of->rows, TOKENS, SCORES, TOKENS, 0, 2 }));
     add_step(smax_words((smax){ .saddr = SCORES,
                                 .rows = of->rows,
