@@ -12,7 +12,7 @@ enum {
     LINE = 64,                 /* bytes */
     SPINS = 10000,             /* looks before a thread sleeps, some two hundred microseconds */
     WAKE_NANOSECONDS = 500000, /* a brief loop wakes sleepers at most so often */
-    SOON = 16,
+    SOON = 4,
     MOST_ALONE = 256 /* times a wait; see stay_alone */
 };
 
