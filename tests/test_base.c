@@ -288,6 +288,15 @@ static void output_is_what_its_memory_holds(void **state)
     muc_large_free(memory.data, BYTES);
     muc_large_close(&before);
     muc_large_free(before.data, BYTES + 9);
+    CHECK_OK(ctx, muc_output_begin(ctx, path, &output));
+    CHECK(muc_output_map(output, BYTES, &memory));
+    CHECK_OK(ctx, muc_output_write(output, "else", 4)); /* in place of what is mapped */
+    CHECK_OK(ctx, muc_output_commit(output));
+    CHECK_OK(ctx, muc_file_open(ctx, path, &file));
+    CHECK_EQ(file.bytes.size, 4);
+    muc_file_close(&file);
+    muc_large_close(&memory);
+    muc_large_free(memory.data, BYTES);
     unlink(path);
     CHECK_EQ(rmdir(dir), 0);
     CHECK_OK(ctx, muc_output_begin(ctx, "/dev/null", &output));

@@ -19,6 +19,8 @@ struct muc_output {
     char *path, *temporary;
     bool special;           /* path is written itself */
     const uint8_t *mapping; /* what it holds already, or NULL */
+    bool was_mapped;        /* and may be longer than what is written */
+    size_t written;
 };
 
 static char *copy(const char *text)
@@ -321,6 +323,7 @@ muc_status muc_output_write(muc_output *output, const void *data, size_t size)
 {
     if (size != 0 && data != output->mapping && fwrite(data, 1, size, output->stream) != size)
         return fail_errno(output->ctx, output->path, "cannot write");
+    output->written += size;
     return MUC_OK;
 }
 
@@ -329,6 +332,7 @@ bool muc_output_map(muc_output *output, size_t bytes, muc_large_file *out)
     bool mapped = !output->special && muc_large_map(fileno(output->stream), bytes, out);
 
     output->mapping = mapped ? out->data : NULL;
+    output->was_mapped = true;
     return mapped;
 }
 
@@ -342,7 +346,8 @@ static muc_status settle(const muc_output *output)
 {
     int fd = fileno(output->stream);
     muc_file_info info;
-    bool written = fflush(output->stream) == 0 && !ferror(output->stream);
+    bool written = fflush(output->stream) == 0 && !ferror(output->stream) &&
+                   (!output->was_mapped || ftruncate(fd, (off_t)output->written) == 0);
 
     if (!written || (!output->special && (!muc_flush_to_disk(fd) || !muc_info_of_open(fd, &info))))
         return fail_errno(output->ctx, output->path, "cannot write");
