@@ -98,6 +98,24 @@ static void multiply_any(const bd_pairs *g, uint32_t first, uint32_t count)
 #define CODES(to, at) "ldrb   " to ", [" at "]\n\t"
 #define LEVELS(to, table) "ldr    " to ", [" table ", " to ", lsl #2]\n\t"
 
+/* headers to a and b, their tables, which begin at r10, to r3 and r4; the addresses move on */
+#define BEGIN(a, b, bytes) \
+    "ldrb   " a ", [r0], #" bytes "\n\t" \
+    "ldrb   " b ", [r1], #" bytes "\n\t" \
+    "and    r3, " a ", #0xf0\n\t" \
+    "and    r4, " b ", #0xf0\n\t" \
+    "add    r3, r10, r3, lsl #6\n\t" \
+    "add    r4, r10, r4, lsl #6\n\t"
+/* the block's sums times the factors in headers a and b are added to the rows'; r10 and r11 are the
+ * tables and the end of the vector's whole blocks */
+#define END(a, b) \
+    "ldm    sp, {r8-r11}\n\t" \
+    "and    " a ", " a ", #15\n\t" \
+    "and    " b ", " b ", #15\n\t" \
+    "mla    r8, r5, " a ", r8\n\t" \
+    "mla    r9, r6, " b ", r9\n\t" \
+    "strd   r8, r9, [sp]\n\t"
+
 /* Two columns of both rows, whose levels are in a and on their way to b; meanwhile the first row's
  * next levels to c, and the codes after those. r0, r1: codes, r3, r4: tables, r5, r6: sums */
 #define TWO(MULTIPLY, x, a, b, c, next, after) \
@@ -105,48 +123,37 @@ static void multiply_any(const bd_pairs *g, uint32_t first, uint32_t count)
     CODES(a, "r1, #-" next) \
     LEVELS(c, "r3") MULTIPLY("r6", b, x) CODES(b, "r0, #-" after) LEVELS(a, "r4")
 #define LOAD_X "ldmia  r2!, {r8-r11}\n\t"
-/* a block's 32 columns, 16 bytes of codes before r0 and r1 */
+/* A block's 32 columns; first what BEGIN does, between what the first columns need. Leaves the
+ * headers in r3 and r4. */
 #define BLOCK \
-    CODES("r7", "r0, #-16") \
-    CODES("r12", "r1, #-16") \
-    LEVELS("r7", "r3") \
-    CODES("lr", "r0, #-15") \
-    LEVELS("r12", "r4") \
-    LOAD_X TWO(SET, "r8", "r7", "r12", "lr", "15", "14") \
-        TWO(ADD, "r9", "lr", "r7", "r12", "14", "13") \
-            TWO(ADD, "r10", "r12", "lr", "r7", "13", "12") \
-                TWO(ADD, "r11", "r7", "r12", "lr", "12", "11") LOAD_X \
-                TWO(ADD, "r8", "lr", "r7", "r12", "11", "10") \
-                    TWO(ADD, "r9", "r12", "lr", "r7", "10", "9") \
-                        TWO(ADD, "r10", "r7", "r12", "lr", "9", "8") \
-                            TWO(ADD, "r11", "lr", "r7", "r12", "8", "7") LOAD_X \
-                            TWO(ADD, "r8", "r12", "lr", "r7", "7", "6") \
-                                TWO(ADD, "r9", "r7", "r12", "lr", "6", "5") \
+    "ldrb   r5, [r0], #17\n\t" \
+    "ldrb   r6, [r1], #17\n\t" CODES("r7", "r0, #-16") "and    r3, r5, #0xf0\n\t" CODES( \
+        "r12", \
+        "r1, #-16") "and    r4, r6, #0xf0\n\t" \
+                    "add    r3, r10, r3, lsl #6\n\t" CODES( \
+                        "lr", "r0, #-15") "add    r4, r10, r4, lsl #6\n\t" LEVELS("r7", "r3") \
+                        LEVELS("r12", "r4") LOAD_X \
+                        TWO(SET, "r8", "r7", "r12", "lr", "15", \
+                            "14") TWO(ADD, "r9", "lr", "r7", "r12", "14", \
+                                      "13") TWO(ADD, "r10", "r12", "lr", "r7", "13", "12") \
+                            TWO(ADD, "r11", "r7", "r12", "lr", "12", "11") LOAD_X \
+                            TWO(ADD, "r8", "lr", "r7", "r12", "11", \
+                                "10") TWO(ADD, "r9", "r12", "lr", "r7", "10", \
+                                          "9") TWO(ADD, "r10", "r7", "r12", "lr", "9", "8") \
+                                TWO(ADD, "r11", "lr", "r7", "r12", "8", "7") LOAD_X \
+                                TWO(ADD, "r8", "r12", "lr", "r7", "7", \
+                                    "6") TWO(ADD, "r9", "r7", "r12", "lr", "6", "5") \
                                     TWO(ADD, "r10", "lr", "r7", "r12", "5", "4") \
                                         TWO(ADD, "r11", "r12", "lr", "r7", "4", "3") LOAD_X \
                                         TWO(ADD, "r8", "r7", "r12", "lr", "3", "2") \
                                             TWO(ADD, "r9", "lr", "r7", "r12", "2", "1") \
                                                 ADD("r5", "r12", "r10") CODES("r12", "r1, #-1") \
                                                     LEVELS("r7", "r3") ADD("r6", "lr", "r10") \
-                                                        LEVELS("r12", "r4") ADD("r5", "r7", "r11") \
-                                                            ADD("r6", "r12", "r11")
-/* headers to a and b, their tables to r3 and r4, the addresses move on */
-#define BEGIN(a, b, bytes) \
-    "ldrb   " a ", [r0], #" bytes "\n\t" \
-    "ldrb   " b ", [r1], #" bytes "\n\t" \
-    "ldr    r7, [sp, #8]\n\t" \
-    "and    r3, " a ", #0xf0\n\t" \
-    "and    r4, " b ", #0xf0\n\t" \
-    "add    r3, r7, r3, lsl #6\n\t" \
-    "add    r4, r7, r4, lsl #6\n\t"
-/* the block's sums times the factors in headers a and b are added to the rows' */
-#define END(a, b) \
-    "ldrd   r9, r12, [sp]\n\t" \
-    "and    " a ", " a ", #15\n\t" \
-    "and    " b ", " b ", #15\n\t" \
-    "mla    r9, r5, " a ", r9\n\t" \
-    "mla    r12, r6, " b ", r12\n\t" \
-    "strd   r9, r12, [sp]\n\t"
+                                                        LEVELS("r12", "r4") \
+                                                            CODES("r3", "r0, #-17") \
+                                                                CODES("r4", "r1, #-17") \
+                                                                    ADD("r5", "r7", "r11") \
+                                                                        ADD("r6", "r12", "r11")
 
 /* sp: the rows' sums, then g. A function of its own, for all registers. */
 __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
@@ -160,28 +167,26 @@ __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
         "stm    r11, {r1-r10}\n\t"
         "vldr   s0, [sp, #40]\n"
         "1:\n\t"
-        "ldrd   r0, r7, [sp, #32]\n\t"
-        "ldrd   r9, r2, [sp, #12]\n\t"
         "movs   r5, #0\n\t"
-        "adds   r1, r0, r7\n\t"
+        "ldrd   r0, r7, [sp, #32]\n\t"
         "strd   r5, r5, [sp]\n\t"
+        "ldrd   r10, r11, [sp, #8]\n\t"
+        "adds   r1, r0, r7\n\t"
+        "ldr    r2, [sp, #16]\n\t"
         "adds   r7, r1, r7\n\t"
-        "cmp    r2, r9\n\t"
         "str    r7, [sp, #32]\n\t"
+        "cmp    r2, r11\n\t"
         "beq.w  3f\n"
-        "2:\n\t" BEGIN("r5", "r6", "17") BLOCK
-        "ldrb   r7, [r0, #-17]\n\t"
-        "ldrb   r8, [r1, #-17]\n\t"
-        "ldr    r11, [sp, #12]\n\t" END(
-            "r7",
-            "r8") "cmp    r2, r11\n\t"
+        "2:\n\t" BLOCK END(
+            "r3",
+            "r4") "cmp    r2, r11\n\t"
                   "bne.w  2b\n"
                   "3:\n\t"
-                  "ldr    r10, [sp, #44]\n\t"
-                  "cmp    r10, #0\n\t"
-                  "beq    5f\n\t" BEGIN(
+                  "ldr    r7, [sp, #44]\n\t"
+                  "cbz    r7, 5f\n\t" BEGIN(
                       "r11", "lr",
-                      "1") "movs   r5, #0\n\t"
+                      "1") "mov    r10, r7\n\t"
+                           "movs   r5, #0\n\t"
                            "movs   r6, #0\n"
                            "4:\n\t"
                            "ldrb   r7, [r0], #2\n\t"
@@ -192,27 +197,28 @@ __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
                                        ADD("r5", "r7", "r9")
                                            ADD("r6", "r12",
                                                "r9") "subs   r10, #1\n\t"
-                                                     "bne    4b\n\t" END(
-                                                         "r11", "lr") "5:\n\t"
-                                                                      "ldrd   r0, r1, [sp, #20]\n\t"
-                                                                      "vldm   sp, {s4-s5}\n\t"
-                                                                      "vldmia r1!, {s3}\n\t"
-                                                                      "ldr    r7, [sp, #28]\n\t"
-                                                                      "vcvtb.f32.f16 s1, s3\n\t"
-                                                                      "vcvtt.f32.f16 s2, s3\n\t"
-                                                                      "vcvt.f32.s32 s4, s4\n\t"
-                                                                      "vcvt.f32.s32 s5, s5\n\t"
-                                                                      "vmul.f32 s1, s1, s0\n\t"
-                                                                      "vmul.f32 s2, s2, s0\n\t"
-                                                                      "subs   r7, #1\n\t"
-                                                                      "vmul.f32 s4, s4, s1\n\t"
-                                                                      "vmul.f32 s5, s5, s2\n\t"
-                                                                      "str    r7, [sp, #28]\n\t"
-                                                                      "vstmia r0!, {s4-s5}\n\t"
-                                                                      "strd   r0, r1, [sp, #20]\n\t"
-                                                                      "bne.w  1b\n\t"
-                                                                      "add    sp, #52\n\t"
-                                                                      "pop    {r4-r11, pc}\n\t");
+                                                     "bne    4b\n\t"
+                                                     "mov    r7, r11\n\t" END(
+                                                         "r7", "lr") "5:\n\t"
+                                                                     "ldrd   r0, r1, [sp, #20]\n\t"
+                                                                     "vldm   sp, {s4-s5}\n\t"
+                                                                     "vldmia r1!, {s3}\n\t"
+                                                                     "ldr    r7, [sp, #28]\n\t"
+                                                                     "vcvtb.f32.f16 s1, s3\n\t"
+                                                                     "vcvtt.f32.f16 s2, s3\n\t"
+                                                                     "vcvt.f32.s32 s4, s4\n\t"
+                                                                     "vcvt.f32.s32 s5, s5\n\t"
+                                                                     "vmul.f32 s1, s1, s0\n\t"
+                                                                     "vmul.f32 s2, s2, s0\n\t"
+                                                                     "subs   r7, #1\n\t"
+                                                                     "vmul.f32 s4, s4, s1\n\t"
+                                                                     "vmul.f32 s5, s5, s2\n\t"
+                                                                     "str    r7, [sp, #28]\n\t"
+                                                                     "vstmia r0!, {s4-s5}\n\t"
+                                                                     "strd   r0, r1, [sp, #20]\n\t"
+                                                                     "bne.w  1b\n\t"
+                                                                     "add    sp, #52\n\t"
+                                                                     "pop    {r4-r11, pc}\n\t");
 }
 
 #else
