@@ -18,7 +18,8 @@ static void run_tile(const mur_dsp_tile *tile, int32_t pixels)
 }
 
 /* the channel behind the last whole pair */
-static __attribute__((noinline)) void multiply_last(const pairs *all, int32_t pixels, int8_t *out)
+static __attribute__((noinline, cold)) void multiply_last(const pairs *all, int32_t pixels,
+                                                          int8_t *out)
 {
     mur_dsp_tile tile = all->tile;
     int8_t last[8];

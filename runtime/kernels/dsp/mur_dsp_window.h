@@ -134,8 +134,8 @@ static inline int32_t mur_dsp_last_column(const mur_conv_shape *s)
 
 /* Is there memory for all that the windows of four pixels from `column` on touch, and their runs'
  * last words, in rows that are not outside? */
-static __attribute__((hot)) int mur_dsp_is_memory(const mur_dsp_window *window, int32_t top,
-                                                  int32_t column)
+static __attribute__((cold)) int mur_dsp_is_memory(const mur_dsp_window *window, int32_t top,
+                                                   int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t first = top < 0 ? 0 : top, last = top + (s->kernel_h - 1) * s->dilation_h;
@@ -190,8 +190,7 @@ static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_win
 }
 
 /* Four pixels whose windows lie between the left and the right edge, row by row. */
-static __attribute__((noinline, hot)) void mur_dsp_gather4(const mur_dsp_window *window,
-                                                           int32_t top, int32_t column)
+static inline void mur_dsp_gather4(const mur_dsp_window *window, int32_t top, int32_t column)
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t runs = window->runs.a_row;

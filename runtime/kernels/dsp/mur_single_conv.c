@@ -11,7 +11,7 @@ typedef struct quads {
 } quads;
 
 /* the channels behind the last whole four, by way of pixels with room for all four */
-static __attribute__((noinline)) void multiply_last(const quads *all, int8_t *out)
+static __attribute__((noinline, cold)) void multiply_last(const quads *all, int8_t *out)
 {
     mur_dsp_quad quad = all->quad;
     int8_t last[16];
