@@ -332,7 +332,7 @@ bool muc_output_map(muc_output *output, size_t bytes, muc_large_file *out)
     bool mapped = !output->special && muc_large_map(fileno(output->stream), bytes, out);
 
     output->mapping = mapped ? out->data : NULL;
-    output->was_mapped = true;
+    output->was_mapped |= !output->special;
     return mapped;
 }
 
