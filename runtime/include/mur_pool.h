@@ -14,10 +14,6 @@ typedef struct mur_pool_window {
 /* all channels of a window to a pixel of the output */
 typedef void mur_pool_pixel(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out);
 
-/* the same of so many neighbours in a row, of windows with all their columns */
-typedef void mur_pool_pixels(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
-                             int32_t pixels);
-
 /* the average of so many elements, halves away from zero */
 static inline int32_t mur_pool_divide(int32_t sum, int32_t count)
 {
@@ -33,13 +29,9 @@ static inline int32_t mur_pool_inside(int32_t at, int32_t kernel, int32_t size, 
     return from;
 }
 
-/* row, which may be absent, is called where it can be in place of `of` */
-static inline __attribute__((always_inline)) void mur_pool_run(const mur_pool_s8 *layer,
-                                                               const int8_t *in, int8_t *out,
-                                                               mur_pool_pixel *of,
-                                                               mur_pool_pixels *row)
+static inline __attribute__((always_inline)) void
+mur_pool_run(const mur_pool_s8 *layer, const int8_t *in, int8_t *out, mur_pool_pixel *of)
 {
-    const int32_t room = layer->in_w + layer->pad_left - layer->kernel_w;
     mur_pool_window w;
 
     w.pitch = layer->in_pitch;
@@ -49,19 +41,12 @@ static inline __attribute__((always_inline)) void mur_pool_run(const mur_pool_s8
         int32_t top = mur_pool_inside(y * layer->stride_h - layer->pad_top, layer->kernel_h,
                                       layer->in_h, &w.rows);
 
-        for (int32_t x = 0, some = 1; x < layer->out_w; x += some) {
+        for (int32_t x = 0; x < layer->out_w; x++) {
             int32_t left = mur_pool_inside(x * layer->stride_w - layer->pad_left, layer->kernel_w,
                                            layer->in_w, &w.columns);
-            int8_t *to = out + y * layer->out_pitch + x * layer->c;
 
             w.in = in + top * layer->in_pitch + left * layer->c;
-            if (row && w.columns == layer->kernel_w) {
-                some = mur_clamp(room / layer->stride_w + 1, x + 1, layer->out_w) - x;
-                row(&w, layer, to, some);
-            } else {
-                some = 1;
-                of(&w, layer, to);
-            }
+            of(&w, layer, out + y * layer->out_pitch + x * layer->c);
         }
     }
 }

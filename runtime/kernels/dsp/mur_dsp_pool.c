@@ -120,7 +120,7 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
 
 void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_pool_run(layer, in, out, average, NULL);
+    mur_pool_run(layer, in, out, average);
 }
 
 /* a word of the greatest of each byte of both */
@@ -202,5 +202,5 @@ static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t 
 
 void mur_dsp_max_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_pool_run(layer, in, out, greatest, NULL);
+    mur_pool_run(layer, in, out, greatest);
 }

@@ -110,43 +110,6 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
     }
 }
 
-/* Eight outputs of at most MOST_HALF_COUNT elements at a time, whatever pixels they are of. Element
- * e of the row, of channel c, has its window's first element at (e - c) * stride + c. */
-static void average_row(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
-                        int32_t pixels)
-{
-    /* in registers: out might be anything */
-    const int32_t rows = w->rows, columns = w->columns, step = w->step, count = rows * columns;
-    const int32_t jump = w->pitch - columns * step, stride = layer->stride_w;
-    const int16x8_t min = vdupq_n_s16(layer->min), max = vdupq_n_s16(layer->max);
-    const uint16x8_t inverse =
-        vdupq_n_u16((uint16_t)(count > 1 ? (UINT16_MAX + count) / count : 0));
-    const uint32_t channels = (uint32_t)step;
-    const int8_t *in = w->in;
-    uint32_t element = 0, channel = 0;
-
-    for (int32_t left = pixels * step; left > 0; left -= 8, out += 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)left);
-        uint16x8_t at = viwdupq_wb_u16(&channel, channels, 1);
-        int16x8_t sums = vdupq_n_s16(0);
-        const int8_t *p = in;
-
-        at = vmulq_n_u16(at, (uint16_t)(1 - stride));
-        at = vmlaq_n_u16(at, vidupq_wb_u16(&element, 1), (uint16_t)stride);
-        for (int32_t y = rows; y > 0; y--, p += jump)
-            for (int32_t x = columns; x > 0; x--, p += step)
-                sums = vaddq_s16(sums, vldrbq_gather_offset_z_s16(p, at, some));
-        if (count > 1) {
-            const int16x8_t sign = vshrq_n_s16(sums, 15);
-            uint16x8_t size = (uint16x8_t)vaddq_n_s16(vabsq_s16(sums), (int16_t)(count / 2));
-
-            size = vmulhq_u16(size, inverse);
-            sums = vsubq_s16(veorq_s16((int16x8_t)size, sign), sign);
-        }
-        vstrbq_p_s16(out, vminq_s16(vmaxq_s16(sums, min), max), some);
-    }
-}
-
 /* the outputs of four sums, as bytes within 32 bits each */
 static int32x4_t mean_of(const mur_mean_s8 *layer, int32x4_t sums)
 {
@@ -201,27 +164,14 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
     mur_pool_average(w, layer, out);
 }
 
-static void average_row(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
-                        int32_t pixels)
-{
-    mur_pool_window next = *w;
-
-    for (; pixels > 0; pixels--, out += layer->c, next.in += layer->stride_w * layer->c)
-        mur_pool_average(&next, layer, out);
-}
-
 #endif
 
 void mur_mve_max_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_pool_run(layer, in, out, greatest, NULL);
+    mur_pool_run(layer, in, out, greatest);
 }
 
 void mur_mve_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    const int32_t is_narrow = layer->c < 16 && layer->c % 8 != 0 && layer->out_w > 2 &&
-                              layer->kernel_h * layer->kernel_w <= 16 &&
-                              layer->in_w * layer->c <= UINT16_MAX;
-
-    mur_pool_run(layer, in, out, average, is_narrow ? average_row : NULL);
+    mur_pool_run(layer, in, out, average);
 }

@@ -90,10 +90,10 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
 
 void mur_rvv_max_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_pool_run(layer, in, out, greatest, NULL);
+    mur_pool_run(layer, in, out, greatest);
 }
 
 void mur_rvv_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_pool_run(layer, in, out, average, NULL);
+    mur_pool_run(layer, in, out, average);
 }
