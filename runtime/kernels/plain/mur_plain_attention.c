@@ -117,9 +117,9 @@ static uint32_t weigh(const mur_attended *a, uint32_t head, const mur_softmax *s
 }
 
 /* the sums of `columns` values, FOUR or 2, of each head */
-static inline __attribute__((always_inline)) void
-mix_columns(const mur_attended *a, uint32_t heads, uint32_t columns, const int8_t *values,
-            int32_t *out)
+static inline __attribute__((always_inline)) void mix_columns(const mur_attended *a, uint32_t heads,
+                                                              uint32_t columns,
+                                                              const int8_t *values, int32_t *out)
 {
     uint32_t width = a->op->width;
     const uint16_t *u = a->scores, *end = u + a->length * heads;
@@ -159,8 +159,8 @@ static void mix(const mur_attended *a)
 }
 
 void mur_plain_attention(const mur_attention_q8 *op, uint32_t pos, uint32_t rows, const float *q,
-                      const float *k, const float *v, void *keys, void *values, void *key_scales,
-                      void *value_scales, float *out, void *scratch)
+                         const float *k, const float *v, void *keys, void *values, void *key_scales,
+                         void *value_scales, float *out, void *scratch)
 {
     static const mur_attend_kernels kernels = { 2,     FOUR, mur_attend_put, mur_attend_put,
                                                 score, most, weigh,          mix };

@@ -38,7 +38,7 @@ static void add_block(const uint8_t *const rows[FOUR], uint32_t block, const int
 }
 
 void mur_plain_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
-                      const float *scales, float *out)
+                         const float *scales, float *out)
 {
     uint32_t k = matrix->k, row_bytes = mur_bd_row_bytes(k);
     const uint16_t *row_scales = matrix->packed;

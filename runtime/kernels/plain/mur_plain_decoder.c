@@ -1,5 +1,6 @@
-/* mur_plain_decoder.c - a decoder's matrices in plain C: four rows at once, so that an element of the
- * vector is loaded once for four products. Vectors and matrices lie as mur_ref_decoder.c has them.
+/* mur_plain_decoder.c - a decoder's matrices in plain C: four rows at once, so that an element of
+ * the vector is loaded once for four products. Vectors and matrices lie as mur_ref_decoder.c has
+ * them.
  */
 #include "mur_decoder.h"
 
@@ -56,7 +57,7 @@ static void multiply(const mur_matrix_q8 *matrix, const int8_t *x, float scale, 
 }
 
 void mur_plain_linear(const mur_matrix_q8 *matrix, uint32_t rows, const void *vectors,
-                   const float *scales, float *out)
+                      const float *scales, float *out)
 {
     const int8_t *x = vectors;
 

@@ -1,4 +1,5 @@
-/* mur_plain_low.c - matrices of 2 and 4 bits in plain C, several rows of a word at once; mur_plain_low.h has their form.
+/* mur_plain_low.c - matrices of 2 and 4 bits in plain C, several rows of a word at once;
+ * mur_plain_low.h has their form.
  *
  * A mask leaves two indices of a word 16 places apart, V = a + 2^16 b: one product does two rows.
  * Modulo 2^32 the sum of V x is (sum of a x) + 2^16 (sum of b x); both have 16 bits over so many
@@ -134,13 +135,13 @@ static void multiply(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows,
 }
 
 void mur_plain_linear_q2(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
-                      const float *scales, float *out)
+                         const float *scales, float *out)
 {
     multiply(2, matrix, rows, vectors, scales, out);
 }
 
 void mur_plain_linear_q4(const mur_matrix_low *matrix, uint32_t rows, const void *vectors,
-                      const float *scales, float *out)
+                         const float *scales, float *out)
 {
     multiply(4, matrix, rows, vectors, scales, out);
 }
@@ -161,12 +162,14 @@ static void embed(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows, co
     }
 }
 
-void mur_plain_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+void mur_plain_embed_q2(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
+                        float *out)
 {
     embed(2, matrix, rows, tokens, out);
 }
 
-void mur_plain_embed_q4(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens, float *out)
+void mur_plain_embed_q4(const mur_matrix_low *matrix, uint32_t rows, const int32_t *tokens,
+                        float *out)
 {
     embed(4, matrix, rows, tokens, out);
 }

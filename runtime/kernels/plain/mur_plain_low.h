@@ -1,6 +1,6 @@
-/* mur_plain_low.h - how matrices of 2 and 4 bits lie for mur_plain_low.c: the scales [n], to a multiple
- * of 4 bytes; then groups of 16 rows of 2 bits or 8 rows of 4, each a word a column with the first
- * row's index in the lowest bits. Rows are filled up to whole groups.
+/* mur_plain_low.h - how matrices of 2 and 4 bits lie for mur_plain_low.c: the scales [n], to a
+ * multiple of 4 bytes; then groups of 16 rows of 2 bits or 8 rows of 4, each a word a column with
+ * the first row's index in the lowest bits. Rows are filled up to whole groups.
  */
 #ifndef MUR_PLAIN_LOW_H
 #define MUR_PLAIN_LOW_H

@@ -13,9 +13,10 @@ size_t mur_plain_low_bytes(uint32_t bits, uint32_t n, uint32_t k)
 }
 
 void mur_plain_low_pack(uint32_t bits, uint32_t n, uint32_t k, const int8_t *levels,
-                     const uint16_t *scales, void *packed)
+                        const uint16_t *scales, void *packed)
 {
-    uint32_t group = mur_plain_low_group(bits), *words = (uint32_t *)packed + mur_plain_low_words(n);
+    uint32_t group = mur_plain_low_group(bits),
+             *words = (uint32_t *)packed + mur_plain_low_words(n);
 
     memset(packed, 0, mur_plain_low_bytes(bits, n, k));
     memcpy(packed, scales, n * sizeof(*scales));
