@@ -16,8 +16,8 @@
  * Kernels whose name has an instruction set are there for `ref` (C that is easy to read) and, with
  * forms of their own for quantized vectors, packed matrices and caches, `dsp` (Cortex-M4, M7, M33).
  * `mve` (Cortex-M55) has products of ref's vectors and matrices, and attention with values of its
- * own form; `plain`, for all other cores, fast products of ref's vectors and matrices, and attention
- * with ref's caches; `host`, the machine that runs the compiler, has ref's forms of all.
+ * own form; `plain`, for all other cores, fast products of ref's vectors and matrices, and
+ * attention with ref's caches; `host`, the machine that runs the compiler, has ref's forms of all.
  * The functions mur_ISA_.._pack and .._bytes (kernels/ISA/pack_decoder.c) are the host's.
  *
  * Alignment: 4 bytes for everything.
