@@ -239,7 +239,9 @@ static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *mo
     size_t table = (size_t)y->options.context * y->rotary;
     uint8_t *parm;
 
-    MUC_TRY(new_section(e, MUR_SECTION_PARM, y->parm_bytes, &parm));
+    MUC_TRY(muc_arena_new_large(e->ctx, e->arena, (size_t)y->parm_bytes + 1, &parm));
+    e->out->section[MUR_SECTION_PARM].data = parm;
+    e->out->section[MUR_SECTION_PARM].size = y->parm_bytes;
     for (uint32_t i = 0; i < y->angles; i++)
         store_floats(parm + y->rope + 4 * i * table,
                      model->rope + (size_t)i * model->context * y->rotary, table);
@@ -247,6 +249,8 @@ static muc_status emit_parameters(const emitter *e, const muc_uthinker_model *mo
     store_floats(parm + y->gain_ffn, model->gain_ffn, gains);
     store_floats(parm + y->gain_final, model->gain_final, y->width);
     store_floats(parm + y->vectors, model->vectors, (size_t)y->own_layers * y->row_elements);
+    muc_large_rest((const uint8_t *)model->rope,
+                   (size_t)y->angles * model->context * y->rotary * sizeof(*model->rope));
     return MUC_OK;
 }
 

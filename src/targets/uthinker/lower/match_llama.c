@@ -402,9 +402,11 @@ static muc_status take_rope(const matching *m, muc_uthinker_model *out)
 {
     size_t table = (size_t)out->context * out->rotary;
     uint32_t taken = 0;
+    uint8_t *room;
     float *rows;
 
-    MUC_TRY(MUC_ARENA_NEW(m->ctx, m->arena, out->angles * table, &rows));
+    MUC_TRY(muc_arena_new_large(m->ctx, m->arena, out->angles * table * sizeof(*rows) + 1, &room));
+    rows = (float *)(void *)room;
     out->rope = rows;
     for (uint32_t l = 0; l < out->layers; l++)
         if (first_with_angles(m, l) == l)
