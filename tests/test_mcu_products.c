@@ -30,6 +30,19 @@ static const char *const graphs[] = {
     "node t i8 [14, 14] scale 0.1 zero 3 = transpose a perm=[1, 0]\n"
     "node p i8 [14, 14] scale 0.3 zero 2 = matmul t, t\n"
     "node y i8 [14, 14] scale 0.3 zero 2 = add p, t\noutput y\n",
+    /* one column: the kernels get it as their only row */
+    "tensor a = input i8 [2, 23, 23] scale 0.1 zero 3\ntensor b = input i8 [23, 1] scale 0.2 zero "
+    "-5\nnode y i8 [2, 23, 1] scale 2.5 zero 1 = matmul a, b\noutput y\n",
+    "tensor a = input i8 [1, 47, 36] scale 0.1 zero 3\ntensor b = input i8 [1, 1, 36] scale 0.2 "
+    "zero -5\n"
+    "node s i8 [1, 47, 3, 12] scale 0.1 zero 3 = reshape a shape=[1, 47, 3, 12]\n"
+    "node t i8 [1, 1, 3, 12] scale 0.2 zero -5 = reshape b shape=[1, 1, 3, 12]\n"
+    "node q i8 [1, 3, 47, 12] scale 0.1 zero 3 = transpose s perm=[0, 2, 1, 3]\n"
+    "node k i8 [1, 3, 12, 1] scale 0.2 zero -5 = transpose t perm=[0, 2, 3, 1]\n"
+    "node y i8 [1, 3, 47, 1] scale 1.5 zero 2 = matmul q, k\noutput y\n",
+    "tensor a = input u8 [2, 17, 34] \ntensor b = input i8 [2, 34, 1]\ntensor m = input i32 [1]\n"
+    "tensor n = input i32 []\nnode y u8 [2, 17, 1] = requant_matmul a, b, m, n shift=9 "
+    "clamp_min=3 clamp_max=250 to=u8\noutput y\n",
     /* QuantLib's, factors that are data */
     "tensor a = input u8 [2, 9, 16] \ntensor b = input i8 [2, 16, 13]\ntensor m = input i32 [1]\n"
     "tensor n = input i32 []\nnode y u8 [2, 9, 13] = requant_matmul a, b, m, n shift=9 clamp_min=3 "

@@ -269,24 +269,28 @@ static void run_panel(const job *w, const uint8_t *a, int32_t columns, uint8_t *
 
 /* ---- one row alone: b's bytes are read once, where they lie ---- */
 
-/* one column whose bytes lie side by side, the depth's whole words */
-static int32_t sum_column(const job *w, const uint8_t *b)
+/* two columns whose bytes lie side by side, the depth's whole words */
+static __attribute__((noinline)) void sum_columns(const job *w, const uint8_t *first,
+                                                  const uint8_t *second, int32_t *sums)
 {
-    const uint32_t *end = w->x + (w->layer->depth >> 2) * 2;
-    const int8_t *p = (const int8_t *)b;
-    int32_t sum = 0;
+    const uint32_t *end = w->x + (w->layer->depth >> 2) * 2, flip = w->b_flip;
+    const int8_t *p = (const int8_t *)first, *q = (const int8_t *)second;
+    int32_t s0 = 0, s1 = 0;
 
-    for (const uint32_t *x = w->x; x != end; x += 2, p += 4) {
-        uint32_t four = mur_four(p) ^ w->b_flip;
+    for (const uint32_t *x = w->x; x != end; x += 2, p += 4, q += 4) {
+        uint32_t one = mur_four(p) ^ flip, other = mur_four(q) ^ flip;
 
-        sum = mur_smlad(x[0], mur_sxtb16(four), sum);
-        sum = mur_smlad(x[1], mur_sxtb16_odd(four), sum);
+        s0 = mur_smlad(x[0], mur_sxtb16(one), s0);
+        s1 = mur_smlad(x[0], mur_sxtb16(other), s1);
+        s0 = mur_smlad(x[1], mur_sxtb16_odd(one), s0);
+        s1 = mur_smlad(x[1], mur_sxtb16_odd(other), s1);
     }
-    return sum;
+    sums[0] = s0;
+    sums[1] = s1;
 }
 
 /* four columns whose rows lie side by side */
-static void sum_rows(const job *w, const uint8_t *b, int32_t *sums)
+static __attribute__((noinline)) void sum_rows(const job *w, const uint8_t *b, int32_t *sums)
 {
     const uint32_t *end = w->x + (w->layer->depth >> 2) * 2;
     const int8_t *p = (const int8_t *)b;
@@ -322,26 +326,41 @@ static void sum_rest(const job *w, const uint8_t *b, int32_t k, int32_t columns,
     }
 }
 
+/* the sums of four columns, of which `columns` are there */
+static void sum_four(const job *w, const uint8_t *b, int32_t columns, int32_t *sums)
+{
+    const int32_t step = w->layer->b_column;
+    int32_t k = w->layer->depth & ~3;
+
+    if (w->layer->b_row == 1) {
+        for (int32_t i = 0; i < columns; i += 2)
+            sum_columns(w, b + i * step, b + (i + 1 < columns ? i + 1 : i) * step, sums + i);
+    } else if (step == 1 && columns == 4) {
+        sum_rows(w, b, sums);
+    } else {
+        memset(sums, 0, 4 * sizeof(*sums));
+        k = 0;
+    }
+    sum_rest(w, b, k, columns, sums);
+}
+
+/* outputs are finished as rows of one column */
 static void run_row(const job *w, const uint8_t *b, uint8_t *out)
 {
-    const mur_matmul_s8 *layer = w->layer;
-    int32_t offset[1] = { 0 }, left = layer->columns, whole = layer->depth & ~3;
+    mur_matmul_s8 layer = *w->layer;
+    job turned = *w;
+    int32_t offsets[4] = { 0 };
 
-    if (layer->b_zero != 0)
-        find_offsets(w, 1, offset);
-    for (; left > 0; left -= 4, b += 4 * layer->b_column) {
-        int32_t columns = left < 4 ? left : 4, k = whole, sums[2 * ROWS] = { 0 };
+    if (layer.b_zero != 0)
+        find_offsets(w, 1, offsets);
+    offsets[1] = offsets[2] = offsets[3] = offsets[0];
+    layer.out_pitch = 1;
+    turned.layer = &layer;
+    for (int32_t left = layer.columns; left > 0; left -= 4, b += 4 * layer.b_column, out += 4) {
+        int32_t columns = left < 4 ? left : 4, sums[2 * ROWS] = { 0 };
 
-        if (layer->b_row == 1)
-            for (int32_t i = 0; i < columns; i++)
-                sums[i] = sum_column(w, b + i * layer->b_column);
-        else if (layer->b_column == 1 && columns == 4)
-            sum_rows(w, b, sums);
-        else
-            k = 0;
-        sum_rest(w, b, k, columns, sums);
-        for (int32_t i = 0; i < columns; i++)
-            finish(w, sums + i, offset, 1, 1, out++);
+        sum_four(&turned, b, columns, sums);
+        finish(&turned, sums, offsets, columns, 1, out);
     }
 }
 

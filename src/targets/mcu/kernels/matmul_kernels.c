@@ -139,6 +139,7 @@ typedef struct loops {
     muc_mcu_operand *a, *b, *y;
     muc_expr rows;                     /* MUC_EXPR_NONE: one */
     muc_mcu_stride a_pitch, out_pitch; /* not of one */
+    bool is_turned;                    /* b's only column is the row, and a's rows the columns */
 } loops;
 
 /* strides of all dimensions but the last ones, in the nest's loops before its last */
@@ -149,6 +150,21 @@ static void walk(muc_mcu_nest *nest, muc_mcu_operand *operand, const muc_tensor 
     for (uint32_t i = 0; i + but < t->rank; i++)
         if (muc_mcu_dim(nest->l, t, i) != 1)
             operand->strides[ahead + i] = stride_of(nest->l, t, i);
+}
+
+static bool lies_dense(muc_mcu_stride stride)
+{
+    return stride.expr == MUC_EXPR_NONE && stride.factor == 1;
+}
+
+/* Integers' sums are the same in any order, and one row alone needs no packing. */
+static bool can_turn(const muc_mcu_lowering *l, const muc_node *node, const loops *around)
+{
+    const muc_tensor *b = muc_mcu_input(l, node, 1), *y = muc_mcu_output(l, node, 0);
+
+    return around->rows != MUC_EXPR_NONE && y->dtype != MUC_F32 &&
+           muc_mcu_dim(l, y, y->rank - 1) == 1 && lies_dense(stride_of(l, b, b->rank - 2)) &&
+           lies_dense(around->out_pitch);
 }
 
 /* out must stay where it is: its operands are the nest's */
@@ -174,6 +190,7 @@ static void find_loops(muc_mcu_lowering *l, const muc_node *node, loops *out)
     out->a_pitch = out->a->strides[last];
     out->out_pitch = out->y->strides[last];
     out->nest.loops = last;
+    out->is_turned = can_turn(l, node, out);
 }
 
 static bool is_fixed(const muc_mcu_lowering *l, const muc_node *node, const product *p)
@@ -183,27 +200,41 @@ static bool is_fixed(const muc_mcu_lowering *l, const muc_node *node, const prod
            muc_mcu_is_static(l, muc_mcu_output(l, node, 0));
 }
 
-static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const product *p,
-                             const loops *around)
+static void print_layout(muc_mcu_lowering *l, const muc_node *node, const loops *around)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    muc_text *text = &l->text;
 
-    muc_text_add(text, "    %sconst mur_matmul_%s layer = {\n",
-                 is_fixed(l, node, p) ? "static " : "", p->is_real ? "f32" : "s8");
-    if (around->rows == MUC_EXPR_NONE)
-        print_number(text, "rows", 1);
+    if (around->is_turned || around->rows == MUC_EXPR_NONE)
+        print_number(&l->text, "rows", 1);
     else
         print_extent(l, "rows", around->rows);
-    print_extent(l, "columns", y->dims[y->rank - 1]);
+    print_extent(l, "columns", around->is_turned ? around->rows : y->dims[y->rank - 1]);
     print_extent(l, "depth", a->dims[a->rank - 1]);
+    if (around->is_turned) {
+        print_number(&l->text, "b_row", 1);
+        print_stride(l, "b_column", around->a_pitch);
+        return;
+    }
     if (around->rows != MUC_EXPR_NONE) {
         print_stride(l, "a_pitch", around->a_pitch);
         print_stride(l, "out_pitch", around->out_pitch);
     }
     print_stride(l, "b_row", stride_of(l, b, b->rank - 2));
     print_stride(l, "b_column", stride_of(l, b, b->rank - 1));
+}
+
+static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const product *p,
+                             const loops *around)
+{
+    const bool turned = around->is_turned;
+    const muc_tensor *a = muc_mcu_input(l, node, turned), *b = muc_mcu_input(l, node, !turned);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    muc_text *text = &l->text;
+
+    muc_text_add(text, "    %sconst mur_matmul_%s layer = {\n",
+                 is_fixed(l, node, p) ? "static " : "", p->is_real ? "f32" : "s8");
+    print_layout(l, node, around);
     if (p->is_real) {
         muc_text_add(text, "    };\n\n");
         return;
@@ -211,8 +242,8 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
     print_number(text, "a_flip", flip_of(a));
     print_number(text, "b_flip", flip_of(b));
     print_number(text, "out_flip", flip_of(y));
-    print_number(text, "a_zero", p->a_zero);
-    print_number(text, "b_zero", p->b_zero);
+    print_number(text, "a_zero", turned ? p->b_zero : p->a_zero);
+    print_number(text, "b_zero", turned ? p->a_zero : p->b_zero);
     muc_text_add(text, "        %s,\n", p->factors);
     muc_text_add(text, "        .output = { %s, %u, %d, %d, %d },\n    };\n\n",
                  p->output.kind == MUR_REQUANT_Q31 ? "MUR_REQUANT_Q31" : "MUR_REQUANT_SHIFT",
@@ -224,14 +255,15 @@ static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, cons
                            const muc_mcu_kernel *by)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const int32_t rows = around->rows == MUC_EXPR_NONE ? 1 : (int32_t)most_of(l, around->rows);
     const int32_t columns = (int32_t)most_of(l, y->dims[y->rank - 1]);
     const int32_t depth = (int32_t)most_of(l, a->dims[a->rank - 1]);
     const mur_matmul_f32 real = { .columns = columns, .depth = depth };
     const mur_matmul_s8 most = {
-        .rows = around->rows == MUC_EXPR_NONE ? 1 : (int32_t)most_of(l, around->rows),
-        .columns = columns,
+        .rows = around->is_turned ? columns : rows,
+        .columns = around->is_turned ? rows : columns,
         .depth = depth,
-        .a_flip = flip_of(a),
+        .a_flip = flip_of(muc_mcu_input(l, node, around->is_turned)),
     };
 
     return by ? by->product_scratch_bytes(&most) : mur_matmul_f32_scratch_bytes(&real);
@@ -253,9 +285,9 @@ static muc_status write_product(muc_mcu_lowering *l, const muc_node *node, const
     muc_mcu_nest_open(&around.nest, 0, around.nest.loops, 1);
     muc_mcu_indent(&l->text, 1 + around.nest.loops);
     muc_text_add(&l->text, "%s(&layer, &", function);
-    muc_mcu_nest_print(&around.nest, around.a, &l->text);
+    muc_mcu_nest_print(&around.nest, around.is_turned ? around.b : around.a, &l->text);
     muc_text_add(&l->text, ", &");
-    muc_mcu_nest_print(&around.nest, around.b, &l->text);
+    muc_mcu_nest_print(&around.nest, around.is_turned ? around.a : around.b, &l->text);
     muc_text_add(&l->text, ", &");
     muc_mcu_nest_print(&around.nest, around.y, &l->text);
     muc_text_add(&l->text, ", %s);\n", scratch ? "scratch" : "NULL");
