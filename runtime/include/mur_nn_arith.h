@@ -147,6 +147,37 @@ static inline uint8_t mur_matmul_output(const mur_matmul_s8 *layer, int32_t sum)
     return (uint8_t)y ^ layer->out_flip;
 }
 
+/* one sum of a product of two matrices; the flips are the layer's, told apart so that none costs
+ * nothing */
+static inline __attribute__((always_inline)) int32_t mur_matmul_sum(const mur_matmul_s8 *layer,
+                                                                    const uint8_t *a,
+                                                                    const uint8_t *b,
+                                                                    uint8_t a_flip, uint8_t b_flip)
+{
+    const int32_t a_zero = layer->a_zero, b_zero = layer->b_zero, step = layer->b_row;
+    int32_t sum = 0;
+
+    for (const uint8_t *end = a + layer->depth; a != end; a++, b += step)
+        sum += ((int8_t)(*a ^ a_flip) - a_zero) * ((int8_t)(*b ^ b_flip) - b_zero);
+    return sum;
+}
+
+/* a layer of mur_matmul_s8 */
+static inline void mur_matmul_plain(const mur_matmul_s8 *layer, const uint8_t *a, const uint8_t *b,
+                                    uint8_t *out)
+{
+    const uint8_t flips = layer->a_flip | layer->b_flip;
+
+    for (int32_t i = 0; i < layer->rows; i++, a += layer->a_pitch, out += layer->out_pitch)
+        for (int32_t j = 0; j < layer->columns; j++) {
+            const uint8_t *column = b + j * layer->b_column;
+            int32_t sum = flips ? mur_matmul_sum(layer, a, column, layer->a_flip, layer->b_flip)
+                                : mur_matmul_sum(layer, a, column, 0, 0);
+
+            out[j] = mur_matmul_output(layer, sum);
+        }
+}
+
 /* mur_high_q31 of x / 2; x even */
 static inline int32_t mur_high_doubled(int32_t x, int32_t mul)
 {

@@ -137,6 +137,10 @@ void mur_rv_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b, 
     int32_t fours = mur_rv_matmul_fours(layer), panel = MUR_RV_CHANNELS * fours;
     job w;
 
+    if (layer->rows == 1) { /* which does not pay for packing */
+        mur_matmul_plain(layer, a, b, out);
+        return;
+    }
     w.layer = layer;
     w.panel = scratch;
     w.inputs = mur_rv_matmul_inputs(layer);
