@@ -208,6 +208,8 @@ static const char *const mcu_graphs[] = {
     "3, 1, 1, 0.7, -2\ntensor c = const f32 [2, 5] values 0.5, 1, -1, 0, 2, 0, 0, 0.1, -0.3, 4\n"
     "node y i8 [3, 2, 5] scale 0.04 zero -7 = layer_norm a, b, c axis=1 epsilon=0.01\noutput y\n",
     "tensor a = input i8 [40, 30] scale 0.1 zero 3\n"
+    "node y i8 [40, 30] scale 0.23 zero -7 = quantize a to=i8\noutput y\n",
+    "tensor a = input i8 [40, 30] scale 0.1 zero 3\n"
     "node y i8 [40, 30] scale 0.00390625 zero -128 = softmax a axis=1\noutput y\n",
     "tensor a = input i8 [3, 2, 5] scale 0.1 zero 3\n"
     "node y i8 [3, 2, 5] scale 0.06 zero 127 = log_softmax a axis=2\noutput y\n",
