@@ -33,6 +33,7 @@ static muc_status check_flash(muc_context *ctx, const muc_uthinker_layout *layou
 muc_status muc_uthinker_write(muc_context *ctx, muc_uthinker_build *build)
 {
     MUC_TRY(muc_container_write(ctx, &build->arena, &build->sections, &build->program));
+    /* RoPE's tables, which emission put into large memory: the program has them now */
     muc_large_rest(build->sections.section[MUR_SECTION_PARM].data,
                    build->sections.section[MUR_SECTION_PARM].size);
     return check_flash(ctx, &build->layout, build->program.size,
