@@ -19,8 +19,7 @@ struct muc_output {
     char *path, *temporary;
     bool special;           /* path is written itself */
     const uint8_t *mapping; /* what it holds already, or NULL */
-    bool was_mapped;        /* and may be longer than what is written */
-    size_t written;
+    size_t written;         /* bytes; a file that was mapped may be longer until it is settled */
 };
 
 static char *copy(const char *text)
@@ -332,7 +331,6 @@ bool muc_output_map(muc_output *output, size_t bytes, muc_large_file *out)
     bool mapped = !output->special && muc_large_map(fileno(output->stream), bytes, out);
 
     output->mapping = mapped ? out->data : NULL;
-    output->was_mapped |= !output->special;
     return mapped;
 }
 
@@ -347,7 +345,7 @@ static muc_status settle(const muc_output *output)
     int fd = fileno(output->stream);
     muc_file_info info;
     bool written = fflush(output->stream) == 0 && !ferror(output->stream) &&
-                   (!output->was_mapped || ftruncate(fd, (off_t)output->written) == 0);
+                   (output->special || ftruncate(fd, (off_t)output->written) == 0);
 
     if (!written || (!output->special && (!muc_flush_to_disk(fd) || !muc_info_of_open(fd, &info))))
         return fail_errno(output->ctx, output->path, "cannot write");
