@@ -486,6 +486,31 @@ static void write_images(const char *path, size_t first, size_t count)
     fclose(out);
 }
 
+/* rows of equal elements, far apart from row to row: their log_softmax is -log(4) everywhere */
+static void a_logarithm_is_no_finer_than_its_kernel_can(void **state)
+{
+    muc_context *ctx = muc_context_new(1);
+    float samples[SAMPLES][4];
+    muc_graph *integer;
+    muc_ref *ref;
+    const float *y;
+
+    (void)state;
+    for (size_t i = 0; i < SAMPLES * 4; i++)
+        samples[i / 4][i % 4] = 1000 * (float)(i / 4) / SAMPLES;
+    integer = int8_of(ctx,
+                      "graph far\ntensor x = input f32 [1, 4]\n"
+                      "node y f32 [1, 4] = log_softmax x axis=1\noutput y\n",
+                      samples[0], 4);
+    CHECK_EQ(integer->nodes[tensor(integer, "y")->producer].op, MUC_OP_DEQUANTIZE);
+    y = run(ctx, integer, samples[SAMPLES / 2], 4, &ref);
+    for (int i = 0; i < 4; i++)
+        CHECK(fabsf(y[i] + logf(4)) <= 1000.0f / 255 / 63);
+    muc_ref_close(ref);
+    muc_graph_free(integer);
+    muc_context_free(ctx);
+}
+
 /* Measured on 1000 images: 99.9 % of the digits stay, the least layer has 31 dB. */
 static void digits_stay_what_they_were(void **state)
 {
@@ -530,6 +555,7 @@ int main(void)
         cmocka_unit_test(a_logarithm_of_an_input_stays_real),
         cmocka_unit_test(norms_and_joined_constants_are_integers),
         cmocka_unit_test(bounds_merge_and_joined_tensors_share_a_scale),
+        cmocka_unit_test(a_logarithm_is_no_finer_than_its_kernel_can),
         cmocka_unit_test(any_number_of_threads_gives_the_same_network),
         cmocka_unit_test(what_calibrates_must_be_there_and_finite),
         cmocka_unit_test(digits_stay_what_they_were),

@@ -277,8 +277,8 @@ bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tens
     double step = one * (double)muc_scale_of(x) / (double)muc_scale_of(out);
     double log_step = one * ln_2 / (double)muc_scale_of(out);
 
-    if (columns == 0 || columns > MUC_LOG_SOFTMAX_COLUMNS || !(step < 1 << 22) ||
-        !(log_step < 1 << 25))
+    if (columns == 0 || columns > MUC_LOG_SOFTMAX_COLUMNS ||
+        !(step < one * MUC_LOG_SOFTMAX_STEPS) || !(log_step < 1 << 25))
         return false;
     for (int k = 0; k < 256; k++) {
         double below = -k * (double)muc_scale_of(x);

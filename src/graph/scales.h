@@ -63,12 +63,13 @@ muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta);
  * 20, its fraction found bit by bit: of m in 2^31 .. 2^32 - 1, the sum without its power of two, a
  * bit is whether floor(m^2 / 2^31) is 2^32 or more, and m becomes that, or its half. Then y =
  * clamp((2^16 zero + 2^15 - k step - floor(l log_step / 2^16)) / 2^16), rounded down */
-enum { MUC_LOG_SOFTMAX_COLUMNS = 4095, MUC_LOG_SOFTMAX_ONE = 20 };
+enum { MUC_LOG_SOFTMAX_COLUMNS = 4095, MUC_LOG_SOFTMAX_ONE = 20, MUC_LOG_SOFTMAX_STEPS = 64 };
 typedef struct muc_log_softmax_scales {
     uint32_t exps[256];
     int32_t step, log_step; /* 2^16 x's scale / output scale, 2^16 ln(2) / output scale */
 } muc_log_softmax_scales;
-/* False if there are more columns, or scales so far apart that 32 bits do not hold the steps. */
+/* False if there are more columns, or a step of x's scale is MUC_LOG_SOFTMAX_STEPS of the output's
+ * or more, or the output's is so small that 32 bits do not hold the logarithm. */
 bool muc_scale_log_softmax(const muc_tensor *x, uint64_t columns, const muc_tensor *out,
                            muc_log_softmax_scales *scales);
 

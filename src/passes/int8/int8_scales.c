@@ -101,27 +101,35 @@ static muc_status join_constants(const pass *p, const muc_node *node, muc_range 
     return MUC_OK;
 }
 
-/* products with a positive number keep their integers, if nothing else decides their scale */
-static void scale_products(pass *p)
+/* a product with a positive number keeps its integers, if nothing else decides its scale */
+static void scale_product(pass *p, uint32_t n)
+{
+    const muc_node *node = &p->r.old.nodes[n];
+    unsigned side = is_constant(p, node->inputs[0]) ? 1 : 0;
+    uint32_t x = root(p, node->inputs[side]), y = root(p, node->outputs[0]);
+
+    if (x == y || p->sources[y] > 1) {
+        p->forms[n] = TABLE;
+        return;
+    }
+    p->scales[y] = p->scales[x] * element(p, node->inputs[1 - side], 0);
+    p->zeros[y] = p->zeros[x];
+}
+
+/* scales that depend on those of inputs */
+static void follow_inputs(pass *p)
 {
     const muc_graph *graph = &p->r.old;
 
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const muc_node *node = &graph->nodes[n];
-        uint32_t x, y;
-        unsigned side;
 
-        if (!p->r.needed[n] || p->forms[n] != SCALED)
-            continue;
-        side = is_constant(p, node->inputs[0]) ? 1 : 0;
-        x = root(p, node->inputs[side]);
-        y = root(p, node->outputs[0]);
-        if (x == y || p->sources[y] > 1) {
-            p->forms[n] = TABLE;
-            continue;
-        }
-        p->scales[y] = p->scales[x] * element(p, node->inputs[1 - side], 0);
-        p->zeros[y] = p->zeros[x];
+        if (p->r.needed[n] && p->forms[n] == SCALED)
+            scale_product(p, n);
+        if (p->r.needed[n] && p->forms[n] == FREE && node->op == MUC_OP_LOG_SOFTMAX)
+            p->scales[root(p, node->outputs[0])] =
+                fmaxf(p->scales[root(p, node->outputs[0])],
+                      p->scales[root(p, node->inputs[0])] / (MUC_LOG_SOFTMAX_STEPS - 1));
     }
 }
 
@@ -160,7 +168,7 @@ static muc_status choose_scales(pass *p)
         free(joined[i].counts);
     free(joined);
     if (status == MUC_OK)
-        scale_products(p);
+        follow_inputs(p);
     return status;
 }
 
