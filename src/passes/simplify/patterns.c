@@ -1,4 +1,4 @@
-/* patterns.c - matches the steps of patterns.def and elementwise.def from their last node back. */
+/* patterns.c - matches the steps of ops.def (PATTERN) from their last node back. */
 #include "passes/simplify/patterns.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 enum { MOST_NODES = 48, MOST_FACTORS = 8, NAMES = 128 };
 
 /* which attributes a pattern's operator gets */
-typedef enum how { NONE, NORM, ALPHA, SIXTH, TANH, ALONG } how;
+typedef enum how { NONE, NORM, CENTRED, ALPHA, SIXTH, TANH, ALONG } how;
 
 typedef struct pattern {
     how how;
@@ -26,9 +26,6 @@ static const struct {
     muc_op op;
     pattern patterns[MOST_PATTERNS];
 } operators[] = {
-#define MUC_PATTERN(op, how, inputs, steps) { MUC_OP_##op, { { how, inputs, steps } } },
-#include "passes/simplify/patterns.def"
-#undef MUC_PATTERN
 #define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
     { MUC_OP_##id, { MUC_FACTS facts{ NONE, NULL, NULL } } },
 #define PATTERN(how, inputs, steps) { how, inputs, steps },
@@ -112,7 +109,7 @@ static bool match_axes(match *m, const muc_node *node)
     const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
     uint32_t first, count = 1;
 
-    if (node->op == MUC_OP_SOFTMAX) {
+    if (muc_node_attribute(node, MUC_KEY_AXIS)) {
         first = (uint32_t)muc_node_integer(node, MUC_KEY_AXIS);
     } else {
         count = axes ? axes->value.integers.count : 0;
@@ -234,7 +231,8 @@ static bool match_node(match *m, const char *at, const muc_node *node)
         return match_product(m, operands, node);
     if (strlen(name) != length || memcmp(name, at, length) != 0 || !add_step(m, node))
         return false;
-    if ((node->op == MUC_OP_SOFTMAX || muc_op_reduces(node->op)) && !match_axes(m, node))
+    if ((muc_node_attribute(node, MUC_KEY_AXIS) || muc_op_reduces(node->op)) &&
+        !match_axes(m, node))
         return false;
     tried = *m;
     if (match_operands(&tried, operands, node, false)) {
@@ -286,6 +284,11 @@ static bool same_shape(const muc_tensor *a, const muc_tensor *b)
     return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
 }
 
+static bool is_norm(const pattern *p)
+{
+    return p->how == NORM || p->how == CENTRED;
+}
+
 static bool matches(const muc_rewrite *r, const pattern *p, const muc_node *node, match *m)
 {
     uint32_t x;
@@ -299,20 +302,20 @@ static bool matches(const muc_rewrite *r, const pattern *p, const muc_node *node
     x = m->names['x'] - 1;
     if (!same_shape(muc_rewrite_old(r, x), muc_rewrite_old(r, node->outputs[0])))
         return false;
-    return p->how != NORM || m->axis + m->axes == muc_rewrite_old(r, x)->rank;
+    return !is_norm(p) || m->axis + m->axes == muc_rewrite_old(r, x)->rank;
 }
 
 /* ---- rules ---- */
 
-static bool attributes_of(muc_op op, const pattern *p, const match *m, muc_attribute *out,
-                          uint32_t *count)
+static bool attributes_of(const pattern *p, const match *m, muc_attribute *out, uint32_t *count)
 {
     *count = 0;
     switch (p->how) {
     case NONE:
         break;
     case NORM:
-        if (!(m->numbers['e'] >= 0) || (op == MUC_OP_LAYER_NORM && m->numbers['e'] <= 0))
+    case CENTRED:
+        if (!(m->numbers['e'] >= 0) || (p->how == CENTRED && m->numbers['e'] <= 0))
             return false;
         out[(*count)++] = (muc_attribute){ .key = MUC_KEY_EPSILON, .value.real = m->numbers['e'] };
         out[(*count)++] = (muc_attribute){ .key = MUC_KEY_AXIS, .value.integer = m->axis };
@@ -355,9 +358,9 @@ static muc_status put_operator(muc_rewrite *r, const muc_node *node, muc_op op, 
     const muc_tensor *x = muc_rewrite_old(r, m->names['x'] - 1);
     muc_attribute attributes[2];
     uint32_t inputs[3], count = 0, attribute_count;
-    muc_gain_span s = muc_gain_span_of(r, x, p->how == NORM ? m->axis : x->rank, x->rank);
+    muc_gain_span s = muc_gain_span_of(r, x, is_norm(p) ? m->axis : x->rank, x->rank);
 
-    if (!attributes_of(op, p, m, attributes, &attribute_count) || s.count == 0)
+    if (!attributes_of(p, m, attributes, &attribute_count) || s.count == 0)
         return MUC_OK;
     for (const char *name = p->inputs; *name; name++)
         if (isupper((unsigned char)*name) &&

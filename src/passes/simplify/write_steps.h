@@ -1,4 +1,4 @@
-/* write_steps.h - adds the operators that steps, as patterns.def explains them, stand for. */
+/* write_steps.h - adds the operators that steps, as ops.def explains them, stand for. */
 #ifndef MUC_PASSES_WRITE_STEPS_H
 #define MUC_PASSES_WRITE_STEPS_H
 
