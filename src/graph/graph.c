@@ -86,6 +86,16 @@ bool muc_op_reduces(muc_op op)
     return ops[op].flags & MUC_OP_REDUCES;
 }
 
+bool muc_op_averages(muc_op op)
+{
+    return ops[op].flags & MUC_OP_AVERAGES;
+}
+
+bool muc_op_centres(muc_op op)
+{
+    return ops[op].flags & MUC_OP_CENTRES;
+}
+
 bool muc_op_bounds(muc_op op, bool *at_zero)
 {
     bool bounds = ops[op].flags & MUC_OP_BOUNDS;
@@ -548,8 +558,11 @@ uint32_t muc_graph_integers_of(const muc_graph *graph, uint32_t tensor)
 {
     uint32_t producer = tensor == MUC_NO_ID ? MUC_NO_ID : graph->tensors[tensor].producer;
 
-    return producer != MUC_NO_ID && graph->nodes[producer].op == MUC_OP_DEQUANTIZE
-               ? graph->nodes[producer].inputs[0]
+    const muc_node *node = producer == MUC_NO_ID ? NULL : &graph->nodes[producer];
+
+    return node && ops[node->op].flags & MUC_OP_CONVERTS && !graph->tensors[tensor].quantization &&
+                   graph->tensors[node->inputs[0]].quantization
+               ? node->inputs[0]
                : MUC_NO_ID;
 }
 

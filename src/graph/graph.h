@@ -66,6 +66,9 @@ enum {
     MUC_OP_AFFINE =
         1048576, /* with constants besides one input: a factor, a number added, or both */
     MUC_OP_SUBTRACTS = 2097152, /* input 1 counts with the other sign */
+    MUC_OP_AVERAGES = 4194304,  /* a sum over how many there are */
+    MUC_OP_CENTRES = 8388608,   /* takes off the mean of what it normalises */
+    MUC_OP_CONVERTS = 16777216, /* the same numbers as another type */
 };
 
 /* What an element of an operator's output sums products of. */
@@ -239,6 +242,10 @@ bool muc_op_selects(muc_op op);
 bool muc_op_subtracts(muc_op op);
 /* whether it has the flag MUC_OP_REDUCES */
 bool muc_op_reduces(muc_op op);
+/* whether it has the flag MUC_OP_AVERAGES */
+bool muc_op_averages(muc_op op);
+/* whether it has the flag MUC_OP_CENTRES */
+bool muc_op_centres(muc_op op);
 /* Whether it is x between two bounds. *at_zero: the lower one is 0, and there is no upper one; else
  * they are inputs 1 and 2, which may be absent. */
 bool muc_op_bounds(muc_op op, bool *at_zero);

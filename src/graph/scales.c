@@ -138,7 +138,7 @@ muc_multiplier muc_scale_reduction(muc_op op, const muc_tensor *x, const muc_ten
     muc_multiplier change = exact_ratio(x, out);
     int shift = 0;
 
-    if (op != MUC_OP_REDUCE_MEAN)
+    if (!muc_op_averages(op))
         return change;
     while (count >> shift > 1 && shift < 32)
         shift++;

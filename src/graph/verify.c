@@ -201,8 +201,8 @@ muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
     bool from = node->input_count > data && graph->tensors[node->inputs[data]].quantization != NULL;
     bool is_quantized = outputs[0].quantization != NULL;
 
-    if (node->op == MUC_OP_QUANTIZE || node->op == MUC_OP_DEQUANTIZE)
-        from = node->op == MUC_OP_QUANTIZE;
+    if (info->flags & MUC_OP_CONVERTS && info->flags & MUC_OP_QUANTIZED)
+        from = info->flags & MUC_OP_FLOAT; /* which real numbers are not given */
     /* indices and truths have no scale */
     if (outputs[0].dtype == MUC_I64 || outputs[0].dtype == MUC_BOOL)
         from = is_quantized;

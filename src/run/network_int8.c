@@ -442,7 +442,7 @@ static bool stays_float(const muc_graph *graph, const muc_node *node)
 {
     return muc_graph_integers_of(graph, node->outputs[0]) == MUC_NO_ID && node->input_count > 0 &&
            is_float(graph, node->outputs[0]) &&
-           (node->op != MUC_OP_CAST || is_float(graph, node->inputs[0]));
+           (!(muc_op_get(node->op)->flags & MUC_OP_CONVERTS) || is_float(graph, node->inputs[0]));
 }
 
 static muc_status add_loss(const comparison *c, muc_arena *arena, const char *name, muc_op op,

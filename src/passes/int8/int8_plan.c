@@ -63,8 +63,9 @@ static bool takes_places(const pass *p, const muc_node *node)
 /* integers as real numbers, which are quantized as inputs are */
 static bool is_from_integers(const pass *p, const muc_node *node)
 {
-    return node->op == MUC_OP_CAST && is_real(p, node->outputs[0]) &&
-           muc_dtype_get(old(p, node->inputs[0])->dtype)->kind != MUC_DTYPE_FLOAT;
+    return muc_op_get(node->op)->flags & MUC_OP_CONVERTS && is_real(p, node->outputs[0]) &&
+           muc_dtype_get(old(p, node->inputs[0])->dtype)->kind != MUC_DTYPE_FLOAT &&
+           !old(p, node->inputs[0])->quantization;
 }
 
 static bool takes_weights(const pass *p, const muc_node *node)

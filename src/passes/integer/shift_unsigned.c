@@ -316,17 +316,17 @@ static void add_attribute(draft *d, muc_attribute_key key, int64_t value)
     d->attributes[d->attribute_count++] = (muc_attribute){ .key = key, .value.integer = value };
 }
 
-/* can a window have an even number of elements inside? */
+/* can a window of a pool have an even number of elements inside? */
 static bool may_be_even(const muc_node *pool)
 {
-    const int64_t *kernel = muc_node_integers(pool, MUC_KEY_KERNEL);
+    const muc_attribute *kernel = muc_node_attribute(pool, MUC_KEY_KERNEL);
     const muc_attribute *pads = muc_node_attribute(pool, MUC_KEY_PADS);
 
     for (uint32_t i = 0; pads && i < pads->value.integers.count; i++)
         if (pads->value.integers.items[i] != 0)
             return true;
-    for (uint32_t i = 0; i < muc_node_attribute(pool, MUC_KEY_KERNEL)->value.integers.count; i++)
-        if (kernel[i] % 2 == 0)
+    for (uint32_t i = 0; kernel && i < kernel->value.integers.count; i++)
+        if (kernel->value.integers.items[i] % 2 == 0)
             return true;
     return muc_node_integer_or(pool, MUC_KEY_CEIL_MODE, 0) != 0;
 }
@@ -340,7 +340,7 @@ static void keep_roundings(const shifting *s, const muc_node *node, draft *d)
 
     if (conv && is_u8(s, node->inputs[0]) && is_u8(s, node->inputs[1]))
         add_attribute(d, MUC_KEY_SINGLE, 1);
-    if (node->op == MUC_OP_AVERAGE_POOL && is_u8(s, node->inputs[0]) && may_be_even(node))
+    if (muc_op_averages(node->op) && is_u8(s, node->inputs[0]) && may_be_even(node))
         add_attribute(d, MUC_KEY_ROUNDING, MUC_WORD_ROUND_PREFER_CEIL);
 }
 

@@ -56,7 +56,7 @@ bool muc_gives_input(const muc_graph *graph, const muc_node *node)
     for (uint32_t i = 0; i < node->attribute_count; i++)
         if (!moves_none(graph, &node->attributes[i]))
             return false;
-    return info->flags & MUC_OP_MOVES || node->op == MUC_OP_CAST || node->op == MUC_OP_QUANTIZE;
+    return info->flags & (MUC_OP_MOVES | MUC_OP_CONVERTS);
 }
 
 static muc_status drop_nothing(muc_rewrite *r, const muc_node *node, bool *done)

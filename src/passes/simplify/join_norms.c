@@ -22,7 +22,10 @@ muc_gain_span muc_gain_span_of(const muc_rewrite *r, const muc_tensor *x, uint32
 /* layer_norm and rmsnorm, not a norm of channels */
 static bool is_of_rows(const muc_node *norm)
 {
-    return norm->op == MUC_OP_LAYER_NORM || norm->op == MUC_OP_RMSNORM;
+    bool required;
+
+    return muc_op_takes(norm->op, MUC_KEY_EPSILON, &required) &&
+           muc_op_takes(norm->op, MUC_KEY_AXIS, &required);
 }
 
 static muc_gain_span span_of(const muc_rewrite *r, const muc_node *norm)
@@ -91,10 +94,9 @@ muc_status muc_gains_add(muc_rewrite *r, const char *name, const muc_gain_span *
 static bool takes_gains(const muc_rewrite *r, const muc_node *norm)
 {
     bool of_rows = is_of_rows(norm);
-    bool of_channels = norm->op == MUC_OP_INSTANCE_NORM || norm->op == MUC_OP_GROUP_NORM;
     muc_gain_span s;
 
-    if ((!of_rows && !of_channels) || norm->output_count != 1 ||
+    if ((!of_rows && !muc_op_centres(norm->op)) || norm->output_count != 1 ||
         muc_rewrite_old(r, norm->inputs[0])->dtype != MUC_F32 ||
         !muc_rewrite_only_reader(r, norm->outputs[0]) ||
         (of_rows ? muc_node_attribute(norm, MUC_KEY_GROUP) != NULL

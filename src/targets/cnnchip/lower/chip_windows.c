@@ -552,10 +552,10 @@ static bool reduces_pixels(const muc_cnnchip_lowering *l, const muc_node *node, 
     return true;
 }
 
-muc_status muc_cnnchip_lower_reduce(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
+static muc_status reduce_pixels(muc_cnnchip_lowering *l, const muc_node *node, bool is_max,
+                                bool *done)
 {
     bool last = reduces_pixels(l, node, true);
-    bool is_max = node->op == MUC_OP_REDUCE_MAX;
     muc_cnnchip_view in, out;
     window w = { .last = last };
     stretch y, x;
@@ -579,8 +579,18 @@ muc_status muc_cnnchip_lower_reduce(muc_cnnchip_lowering *l, const muc_node *nod
     y = stretch_from(&w.side[Y], 0, in.h, false);
     x = stretch_from(&w.side[X], 0, in.w, false);
     MUC_TRY(add_mean(l, node, &w, in, out, &y, &x,
-                     node->op == MUC_OP_REDUCE_MEAN ? 1.0 / ((double)in.h * in.w) : 1));
+                     muc_op_averages(node->op) ? 1.0 / ((double)in.h * in.w) : 1));
     return muc_cnnchip_keep_bounds(l, node);
+}
+
+muc_status muc_cnnchip_lower_reduce(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
+{
+    return reduce_pixels(l, node, false, done);
+}
+
+muc_status muc_cnnchip_lower_greatest(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
+{
+    return reduce_pixels(l, node, true, done);
 }
 
 /* ---- upsampling ---- */

@@ -195,27 +195,22 @@ muc_status muc_mcu_write_reduce(muc_mcu_lowering *l, const muc_node *node)
 
 enum { MOST_LINES = 10 };
 
-typedef struct row_form {
-    muc_op op;
-    muc_mcu_row_line lines[MOST_LINES];
-} row_form;
-
-static const row_form forms[] = {
-    { MUC_OP_LAYER_NORM,
-      { { false, "float mean = 0.0f, rest = 0.0f, square = 0.0f;" },
-        { true, "mean += @a;" },
-        { false, "mean /= (float)@n;" },
-        { true, "rest += @a - mean, square += (@a - mean) * (@a - mean);" },
-        { false, "mean += rest / (float)@n;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
-        { false, "@m = mean;" },
-        { false, "@d = square;" },
-        { true, "@y = (@a - mean) * square * @b@c;" } } },
-    { MUC_OP_RMSNORM,
-      { { false, "float square = 0.0f;" },
-        { true, "square += @a * @a;" },
-        { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
-        { true, "@y = @a * square * @b;" } } },
+static const muc_mcu_row_line centred_norm[MOST_LINES] = {
+    { false, "float mean = 0.0f, rest = 0.0f, square = 0.0f;" },
+    { true, "mean += @a;" },
+    { false, "mean /= (float)@n;" },
+    { true, "rest += @a - mean, square += (@a - mean) * (@a - mean);" },
+    { false, "mean += rest / (float)@n;" },
+    { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
+    { false, "@m = mean;" },
+    { false, "@d = square;" },
+    { true, "@y = (@a - mean) * square * @b@c;" }
+};
+static const muc_mcu_row_line norm[MOST_LINES] = {
+    { false, "float square = 0.0f;" },
+    { true, "square += @a * @a;" },
+    { false, "square = 1.0f / mur_sqrt(square / (float)@n + @e);" },
+    { true, "@y = @a * square * @b;" }
 };
 
 /* instance_norm or group_norm, whose rows are the places of a group of channels */
@@ -228,12 +223,9 @@ static bool is_of_channels(const muc_node *node)
 
 static const muc_mcu_row_line *find_rows(const muc_node *node)
 {
-    muc_op op = is_of_channels(node) ? MUC_OP_LAYER_NORM : node->op;
+    const muc_mcu_row_line *row = muc_mcu_row_text(node->op);
 
-    for (size_t i = 0; i < MUC_COUNT(forms); i++)
-        if (forms[i].op == op)
-            return forms[i].lines;
-    return muc_mcu_row_text(node->op);
+    return row ? row : muc_op_centres(node->op) ? centred_norm : norm;
 }
 
 /* dimensions first..end-1 are a row, of channels but for the one that is divided */
@@ -255,9 +247,8 @@ bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count; i++)
         if (muc_mcu_input(l, node, i) && muc_mcu_input(l, node, i)->dtype != MUC_F32)
             return false;
-    return (node->output_count == 1 || node->op == MUC_OP_LAYER_NORM) && x->rank > 0 &&
-           (!muc_node_attribute(node, MUC_KEY_GROUP) ||
-            muc_node_integer(node, MUC_KEY_GROUP) == muc_mcu_dim(l, x, x->rank - 1));
+    return x->rank > 0 && (!muc_node_attribute(node, MUC_KEY_GROUP) ||
+                           muc_node_integer(node, MUC_KEY_GROUP) == muc_mcu_dim(l, x, x->rank - 1));
 }
 
 /* what @letter stands for */
