@@ -393,6 +393,10 @@ static void a_graph_that_departs_is_refused_with_the_nodes_name(void **state)
     check_refused(&text, "final_norm, model.embed_tokens.weight\n",
                   "final_norm, model.embed_tokens.weight\nnode more f32 [m, 512] = silu head\n",
                   "node 'more': no stage of the schedule computes it");
+    check_refused(&text, "silu layers.2.gate\n", "relu layers.2.gate\n",
+                  "node 'layers.2.gated': no operand is an activation of the machine");
+    check_refused(&text, "silu layers.2.gate\n", "silu layers.2.gate alpha=2\n",
+                  "node 'layers.2.gated': no operand is an activation of the machine");
     check_refused(&text, "output head", "output final_norm", "does not end in one linear");
     check_refused(&text, NODE("q_rope") "rope layers.2.q,",
                   NODE("q_norm") "rmsnorm layers.2.q, model.norm.weight epsilon=1e-05\n" NODE(

@@ -59,6 +59,7 @@ typedef muc_status muc_ref_check(const muc_ref_call *call);
     muc_ref_kernel muc_kernel_##kernel; \
     muc_ref_check muc_check_##check;
 #define CHIP_INTEGERS(kernel) muc_ref_kernel muc_kernel_chip_##kernel;
+#define GOLDEN(kernel) muc_ref_kernel muc_kernel_golden_##kernel;
 #include "graph/ops.def"
 
 /* NULL where no kernel exists. */

@@ -247,8 +247,7 @@ static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
 {
     if (ref->on_chip && ref->on_chip[node - ref->graph->nodes] && kernels[node->op].on_chip)
         return kernels[node->op].on_chip;
-    return ref->golden ? muc_golden_kernel_of(ref->graph, node)
-                       : muc_ref_kernel_of(ref->graph, node);
+    return ref->golden ? muc_golden_kernel_of(node) : muc_ref_kernel_of(ref->graph, node);
 }
 
 /* whether a node takes this input as float32 whatever its type */

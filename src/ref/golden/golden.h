@@ -34,7 +34,7 @@ muc_status muc_golden_new(muc_context *ctx, const muc_graph *graph, const muc_re
 void muc_golden_free(muc_golden *golden); /* NULL is fine */
 void muc_golden_reset(muc_golden *golden);
 /* NULL where the machine has no stage. */
-muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node);
+muc_ref_kernel *muc_golden_kernel_of(const muc_node *node);
 /* What the machine has where the node differs, as "has no such operator"; NULL: nothing differs. */
 const char *muc_golden_refusal(const muc_node *node);
 /* Whether it is one of a feed-forward layer's activations. */
@@ -45,7 +45,6 @@ muc_status muc_golden_reserve(muc_context *ctx, muc_golden *golden, size_t count
 /* Encodes rows of k values (stride apart) into out[rows][muc_golden_blocks(k)]; tells the probe. */
 muc_status muc_golden_quantize(const muc_ref_call *call, const float *x, size_t rows, size_t k,
                                unsigned terms, muc_golden_block *out);
-muc_status muc_golden_attention(const muc_ref_call *call);
 /* CAP's tanh. */
 float muc_golden_tanh(float t);
 

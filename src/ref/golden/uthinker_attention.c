@@ -185,7 +185,7 @@ static muc_status make_seen(attention *a)
     return MUC_OK;
 }
 
-muc_status muc_golden_attention(const muc_ref_call *call)
+muc_status muc_kernel_golden_attention(const muc_ref_call *call)
 {
     muc_golden *golden = call->golden;
     attention a = {

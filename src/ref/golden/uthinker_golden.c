@@ -32,7 +32,7 @@ static muc_golden_node *kept(const muc_ref_call *call)
     return &call->golden->nodes[call->node - call->graph->nodes];
 }
 
-static muc_status run_embed(const muc_ref_call *call)
+muc_status muc_kernel_golden_embed(const muc_ref_call *call)
 {
     const uint32_t id = call->node->inputs[1];
     const muc_golden_matrix *table = &call->golden->weights[id];
@@ -128,20 +128,19 @@ static muc_status multiply(const muc_ref_call *call, const muc_node *linear, con
     return muc_parallel_for(call->ctx, p.parts, product_part, &p);
 }
 
-static muc_status run_linear(const muc_ref_call *call)
+muc_status muc_kernel_golden_linear(const muc_ref_call *call)
 {
     return multiply(call, call->node, NULL);
 }
 
-static muc_status run_add(const muc_ref_call *call)
+muc_status muc_kernel_golden_add(const muc_ref_call *call)
 {
     const muc_node *linear = kept(call)->linear;
 
-    return linear ? multiply(call, linear, call->inputs[0]->read)
-                  : muc_ref_kernel_of(call->graph, call->node)(call);
+    return linear ? multiply(call, linear, call->inputs[0]->read) : muc_kernel_golden_as_ref(call);
 }
 
-static muc_status run_rmsnorm(const muc_ref_call *call)
+muc_status muc_kernel_golden_rmsnorm(const muc_ref_call *call)
 {
     const muc_ref_value *x = call->inputs[0];
     float epsilon = (float)muc_node_real(call->node, MUC_KEY_EPSILON);
@@ -174,7 +173,7 @@ static float gate(float g, float z)
     return g * (z >= 0 ? 1 / (1 + e) : e / (1 + e));
 }
 
-static muc_status run_silu(const muc_ref_call *call)
+muc_status muc_kernel_golden_silu(const muc_ref_call *call)
 {
     const float *x = call->inputs[0]->read;
     float *out = call->output->data;
@@ -184,7 +183,7 @@ static muc_status run_silu(const muc_ref_call *call)
     return MUC_OK;
 }
 
-static muc_status run_gelu(const muc_ref_call *call)
+muc_status muc_kernel_golden_gelu(const muc_ref_call *call)
 {
     const float *x = call->inputs[0]->read;
     float *out = call->output->data;
@@ -205,7 +204,7 @@ float muc_golden_tanh(float t)
     return t >= 0 ? h : -h;
 }
 
-static muc_status run_tanh(const muc_ref_call *call)
+muc_status muc_kernel_golden_tanh(const muc_ref_call *call)
 {
     const float *x = call->inputs[0]->read;
     float *out = call->output->data;
@@ -215,55 +214,42 @@ static muc_status run_tanh(const muc_ref_call *call)
     return MUC_OK;
 }
 
-/* What the golden reference can do. */
-typedef struct golden_kernel {
-    muc_ref_kernel *run; /* NULL: what ref has, if `as_ref` */
-    bool as_ref, activates;
+/* what ref has, where that has no freedom: one line of float32 each, the same in both */
+muc_status muc_kernel_golden_as_ref(const muc_ref_call *call)
+{
+    return muc_ref_kernel_of(call->graph, call->node)(call);
+}
+
+/* what ops.def says of each operator */
+static const struct {
+    muc_op op;
+    muc_ref_kernel *run;
     /* a node must carry this attribute, or must not, or else: why not; NULL: any will do */
-    bool wants_key;
+    bool wants_key, activates;
     muc_attribute_key key;
     const char *refusal;
-} golden_kernel;
-
-static const golden_kernel kernels[MUC_OP_COUNT] = {
-    [MUC_OP_EMBED] = { .run = run_embed },
-    [MUC_OP_LINEAR] = { .run = run_linear },
-    [MUC_OP_RMSNORM] = { .run = run_rmsnorm,
-                         .key = MUC_KEY_AXIS,
-                         .refusal = "normalises rows, whole or in groups" },
-    [MUC_OP_ATTENTION] = { .run = muc_golden_attention },
-    [MUC_OP_SILU] = { .run = run_silu,
-                      .activates = true,
-                      .key = MUC_KEY_ALPHA,
-                      .refusal = "has no alpha" },
-    [MUC_OP_GELU] = { .run = run_gelu,
-                      .activates = true,
-                      .key = MUC_KEY_MODE,
-                      .wants_key = true,
-                      .refusal = "has GELU by tanh" },
-    [MUC_OP_TANH] = { .run = run_tanh },
-    [MUC_OP_ADD] = { .run = run_add },
-    /* rotation and products have no freedom: one line of float32 each, the same in both */
-    [MUC_OP_ROPE] = { .as_ref = true },
-    [MUC_OP_MUL] = { .as_ref = true },
+} kernels[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, MUC_FACTS facts },
+#define GOLDEN(kernel) .run = muc_kernel_golden_##kernel,
+#define GOLDEN_GATE(kernel) GOLDEN(kernel).activates = true,
+#define GOLDEN_WITH(attribute, why) .wants_key = true, .key = MUC_KEY_##attribute, .refusal = why,
+#define GOLDEN_WITHOUT(attribute, why) .key = MUC_KEY_##attribute, .refusal = why,
+#include "graph/ops.def"
 };
 
-muc_ref_kernel *muc_golden_kernel_of(const muc_graph *graph, const muc_node *node)
+muc_ref_kernel *muc_golden_kernel_of(const muc_node *node)
 {
-    const golden_kernel *kernel = &kernels[node->op];
-
-    return kernel->as_ref ? muc_ref_kernel_of(graph, node) : kernel->run;
+    return kernels[node->op].run;
 }
 
 const char *muc_golden_refusal(const muc_node *node)
 {
-    const golden_kernel *kernel = &kernels[node->op];
-
-    if (!kernel->as_ref && !kernel->run)
+    if (!kernels[node->op].run)
         return "has no such operator";
-    return kernel->refusal && (muc_node_attribute(node, kernel->key) != NULL) != kernel->wants_key
-               ? kernel->refusal
-               : NULL;
+    return (muc_node_attribute(node, kernels[node->op].key) != NULL) == kernels[node->op].wants_key
+               ? NULL
+               : kernels[node->op].refusal;
 }
 
 bool muc_golden_activates(muc_op op)

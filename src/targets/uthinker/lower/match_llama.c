@@ -28,6 +28,12 @@ static const muc_tensor *input_of(const matching *m, const muc_node *node, uint3
     return &m->graph->tensors[node->inputs[input]];
 }
 
+/* the gate's activation has one word, its approximation by tanh, or none */
+static bool is_gelu(const layer_nodes *layer)
+{
+    return muc_node_attribute(layer->silu, MUC_KEY_MODE) != NULL;
+}
+
 /* dimension of a constant: the graph's verifier found it constant */
 static uint32_t dim(const matching *m, const muc_tensor *tensor, uint32_t i)
 {
@@ -81,7 +87,7 @@ static muc_status measure(matching *m, muc_uthinker_model *out)
     out->tied = m->head->inputs[1] == m->embed->inputs[1];
     out->epsilon = (float)muc_node_real(m->final_norm, MUC_KEY_EPSILON);
     out->scale = (float)muc_node_real(layer->attention, MUC_KEY_SCALE);
-    out->gelu = muc_match_is_gelu(layer->silu);
+    out->gelu = is_gelu(layer);
     out->input_norms = layer->attention_norm != NULL;
     out->whole_norms = layer->q_norm && norm_columns(m, layer->q_norm) != out->head_width;
     out->rotary = rotary_of(m, out->head_width);
@@ -513,7 +519,7 @@ static muc_status check_layer(const matching *m, size_t index, const muc_uthinke
         return muc_match_refuse(m, attention,
                                 "its layer's norms stand elsewhere than the first one's");
     MUC_TRY(check_norms(m, layer, model));
-    if (muc_match_is_gelu(layer->silu) != model->gelu)
+    if (is_gelu(layer) != model->gelu)
         return muc_match_refuse(m, layer->silu, "it is not the activation of the first layer");
     if (factor_of(m, layer->o_scaled) != model->residual_factor ||
         factor_of(m, layer->down_scaled) != model->residual_factor)

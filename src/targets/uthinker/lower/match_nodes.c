@@ -5,6 +5,8 @@
  */
 #include "targets/uthinker/lower/match_nodes.h"
 
+#include "ref/golden/golden.h"
+
 muc_status muc_match_refuse(const matching *m, const muc_node *node, const char *why)
 {
     return muc_fail_on(muc_node_subject(m->ctx, m->graph, node), MUC_UNSUPPORTED, "%s", why);
@@ -119,14 +121,9 @@ static muc_status expect_same(matching *m, const muc_node *node, uint32_t input,
                        m->graph->tensors[node->inputs[input]].name, m->graph->tensors[tensor].name);
 }
 
-bool muc_match_is_gelu(const muc_node *node)
-{
-    return node && node->op == MUC_OP_GELU && muc_node_attribute(node, MUC_KEY_MODE);
-}
-
 static bool is_activation(const muc_node *node)
 {
-    return node && (node->op == MUC_OP_SILU || muc_match_is_gelu(node));
+    return node && muc_golden_activates(node->op) && !muc_golden_refusal(node);
 }
 
 /* the residual, or its norm */
@@ -141,20 +138,29 @@ static muc_status expect_input(matching *m, const muc_node *linear, uint32_t res
 
 static muc_status match_ffn(matching *m, layer_nodes *layer, uint32_t residual)
 {
-    const muc_node *first, *second;
+    const muc_node *gates[2];
     uint32_t gate;
-    muc_op op;
 
     MUC_TRY(expect(m, layer->down, 0, MUC_OP_MUL, "product of gate and up", &layer->gated));
-    first = producer(m, layer->gated->inputs[0]);
-    second = producer(m, layer->gated->inputs[1]);
-    gate = is_activation(first) || !is_activation(second) ? 0 : 1;
-    op = muc_match_is_gelu(gate ? second : first) ? MUC_OP_GELU : MUC_OP_SILU;
-    MUC_TRY(expect(m, layer->gated, gate, op, "activation of the gate", &layer->silu));
+    for (uint32_t i = 0; i < 2; i++)
+        gates[i] = producer(m, layer->gated->inputs[i]);
+    gate = is_activation(gates[0]) ? 0 : 1;
+    if (!is_activation(gates[gate]))
+        return muc_match_refuse(m, layer->gated, "no operand is an activation of the machine");
+    MUC_TRY(expect(m, layer->gated, gate, gates[gate]->op, "gate", &layer->silu));
     MUC_TRY(expect(m, layer->gated, 1 - gate, MUC_OP_LINEAR, "up", &layer->up));
     MUC_TRY(expect(m, layer->silu, 0, MUC_OP_LINEAR, "gate", &layer->gate));
     MUC_TRY(expect_same(m, layer->up, 0, layer->gate->inputs[0]));
     return expect_input(m, layer->gate, residual, "norm before gate and up", &layer->ffn_norm);
+}
+
+/* whether rows depend on where they are, and on nothing before them */
+static bool is_rotation(const muc_node *node)
+{
+    bool required;
+
+    return node && muc_op_takes(node->op, MUC_KEY_POSITION, &required) &&
+           !(muc_op_get(node->op)->flags & MUC_OP_STATEFUL);
 }
 
 /* An input of the attention: a LINEAR, whose heads may be normalised and then rotated; NULL: not.
@@ -166,8 +172,8 @@ static muc_status match_heads(matching *m, const layer_nodes *layer, uint32_t in
     const muc_node *user = layer->attention, *before = producer(m, user->inputs[input]);
 
     *rope = *norm = NULL;
-    if (before && before->op == MUC_OP_ROPE) {
-        MUC_TRY(expect(m, user, input, MUC_OP_ROPE, "rotation", rope));
+    if (is_rotation(before)) {
+        MUC_TRY(expect(m, user, input, before->op, "rotation", rope));
         user = *rope;
         input = 0;
         before = producer(m, user->inputs[0]);

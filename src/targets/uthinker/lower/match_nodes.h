@@ -32,6 +32,5 @@ muc_status muc_match_refuse(const matching *m, const muc_node *node, const char 
 /* Finds every stage, from the logits back to the tokens: m->ctx, arena and graph are given. Fails
  * with MUC_UNSUPPORTED naming the first node that is something else. */
 muc_status muc_match_nodes(matching *m);
-bool muc_match_is_gelu(const muc_node *node);
 
 #endif
