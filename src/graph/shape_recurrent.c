@@ -63,7 +63,7 @@ muc_status muc_shape_recurrent(const muc_rule *r)
     muc_expr directions = muc_rule_dim(r, both ? 2 : 1), batch, hidden, state[3];
     uint32_t size;
 
-    if (r->node->op == MUC_OP_LSTM && muc_node_real_or(r->node, MUC_KEY_CELL_CLIP, 1) <= 0)
+    if (muc_node_real_or(r->node, MUC_KEY_CELL_CLIP, 1) <= 0)
         return muc_rule_fail(r, "cell_clip is %g, expected a bound above 0",
                              muc_node_real(r->node, MUC_KEY_CELL_CLIP));
     if (x->quantization)

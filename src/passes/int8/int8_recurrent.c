@@ -278,7 +278,7 @@ static muc_status emit(pass *p, const muc_node *node, muc_arena *arena)
     MUC_TRY(muc_rewrite_tensor(&p->r, muc_node_input(node, 4), &inputs[4]));
     MUC_TRY(need_state(p, node, muc_node_input(node, STATE), is_gru ? MUC_I16 : MUC_I8,
                        is_gru ? &state : &h, &inputs[STATE]));
-    if (node->op == MUC_OP_LSTM)
+    if (muc_op_gates(node->op)->wide == CELL)
         MUC_TRY(need_state(p, node, muc_node_input(node, CELL), MUC_I16, &state, &inputs[CELL]));
     if (muc_node_input(node, PEEPHOLES) != MUC_NO_ID)
         MUC_TRY(add_peepholes(p, node->inputs[PEEPHOLES], &inputs[PEEPHOLES]));

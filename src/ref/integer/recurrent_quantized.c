@@ -10,7 +10,7 @@
 #include "mur_recurrent_int.h"
 
 /* gates are in Q3.12, what is open of them in Q0.15; before relu, in parts of h's levels */
-enum { FRACTION = 12, RELU_UNITS = 128, PEEPHOLES = 7 };
+enum { FRACTION = 12, RELU_UNITS = 128, CELL_STATE = 6, PEEPHOLES = 7 };
 static const double Q15 = 1.0 / 32768;
 
 static const muc_tensor *input_of(const muc_graph *graph, const muc_node *node, uint32_t i)
@@ -209,7 +209,7 @@ bool muc_recurrent_layer(const muc_graph *graph, const muc_node *node, const siz
     layer->clip = INT16_MAX + 1;
     if (kind->wide && !scale_state(graph, node, layer, peepholes))
         return false;
-    if (node->op == MUC_OP_LSTM)
+    if (kind->wide == CELL_STATE)
         made *= Q15;
     for (uint32_t gate = 0; gate < kind->count; gate++) {
         float of_x = gate_scale(w, gate, kind->count, layer->hidden);

@@ -10,7 +10,7 @@
 
 #define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
 
-enum { PEEPHOLES = 7 };
+enum { STATE = 5, CELL_STATE = 6, PEEPHOLES = 7 };
 
 /* the infix of functions that the instruction set suits best */
 static const char *isa_of(const muc_mcu_lowering *l)
@@ -141,7 +141,7 @@ static void print_layer(muc_text *text, const mur_recurrent_s8 *layer, int gates
 
 muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const int gates = muc_op_gates(node->op)->count;
+    const int gates = muc_op_gates(node->op)->count, wide = muc_op_gates(node->op)->wide;
     const bool peeps = muc_mcu_input(l, node, PEEPHOLES) != NULL;
     const bool has_table = !muc_recurrent_has_relu(node);
     const muc_tensor *bias = muc_mcu_input(l, node, 3);
@@ -171,9 +171,9 @@ muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_text_add(&l->text, "    %s(&layer, %s&operands, scratch);\n", function,
                  peeps ? "&peepholes, " : "");
     return muc_mcu_end_function(l,
-                                node->op == MUC_OP_GRU    ? mur_gru_s8_scratch_bytes(&layer)
-                                : node->op == MUC_OP_LSTM ? mur_lstm_s8_scratch_bytes(&layer)
-                                                          : mur_rnn_s8_scratch_bytes(&layer),
+                                wide == STATE        ? mur_gru_s8_scratch_bytes(&layer)
+                                : wide == CELL_STATE ? mur_lstm_s8_scratch_bytes(&layer)
+                                                     : mur_rnn_s8_scratch_bytes(&layer),
                                 (uint64_t)layer.steps * layer.batch * layer.directions * rows *
                                     (layer.inputs + layer.hidden));
 }
