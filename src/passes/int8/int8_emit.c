@@ -45,16 +45,20 @@ static muc_status add_int8(pass *p, muc_op op, uint32_t tensor, const uint32_t *
                                  &q, &p->made[tensor]);
 }
 
-muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out)
+muc_status muc_int8_give_float(pass *p, uint32_t tensor, uint32_t integers)
 {
     const char *name = old(p, tensor)->name;
 
-    if (p->made[tensor] != MUC_NO_ID && p->r.map[tensor] == MUC_NO_ID) {
-        if (!p->r.is_output[tensor])
-            MUC_TRY(muc_int8_suffixed(p, tensor, "f32", &name));
-        MUC_TRY(muc_rewrite_add_named(&p->r, MUC_OP_DEQUANTIZE, name, &p->made[tensor], 1, NULL, 0,
-                                      NULL, &p->r.map[tensor]));
-    }
+    if (!p->r.is_output[tensor])
+        MUC_TRY(muc_int8_suffixed(p, tensor, "f32", &name));
+    return muc_rewrite_add_named(&p->r, MUC_OP_DEQUANTIZE, name, &integers, 1, NULL, 0, NULL,
+                                 &p->r.map[tensor]);
+}
+
+muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out)
+{
+    if (p->made[tensor] != MUC_NO_ID && p->r.map[tensor] == MUC_NO_ID)
+        MUC_TRY(muc_int8_give_float(p, tensor, p->made[tensor]));
     return muc_rewrite_tensor(&p->r, tensor, out);
 }
 

@@ -134,6 +134,9 @@ muc_status muc_int8_name(pass *p, uint32_t tensor, const char **out);
 /* The new tensors of an old one, conversions added where they are missing. */
 muc_status muc_int8_need_float(pass *p, uint32_t tensor, uint32_t *out);
 muc_status muc_int8_need(pass *p, uint32_t tensor, uint32_t *out);
+/* Adds the real numbers of an old tensor, which integers are, under its own name if it is a result.
+ */
+muc_status muc_int8_give_float(pass *p, uint32_t tensor, uint32_t integers);
 /* Lstm, gru or rnn; its form becomes FLOAT, and nothing is added, if integers do not hold its
  * factors.
  */

@@ -187,18 +187,14 @@ static muc_status give_wide(pass *p, uint32_t tensor, uint32_t wide)
 {
     muc_quantization q = muc_int8_quantization_of(p, tensor);
     bool real = p->r.is_output[tensor], bytes = false;
-    const char *name = old(p, tensor)->name;
+    const char *name;
 
     for (uint32_t n = 0; n < p->r.old.node_count; n++)
         for (uint32_t i = 0; p->r.needed[n] && i < p->r.old.nodes[n].input_count; i++)
             if (p->r.old.nodes[n].inputs[i] == tensor)
                 *(p->forms[n] == FLOAT || p->forms[n] == RECURRENT ? &real : &bytes) = true;
-    if (real) {
-        if (!p->r.is_output[tensor])
-            MUC_TRY(muc_int8_suffixed(p, tensor, "f32", &name));
-        MUC_TRY(muc_rewrite_add_named(&p->r, MUC_OP_DEQUANTIZE, name, &wide, 1, NULL, 0, NULL,
-                                      &p->r.map[tensor]));
-    }
+    if (real)
+        MUC_TRY(muc_int8_give_float(p, tensor, wide));
     if (!bytes)
         return MUC_OK;
     MUC_TRY(muc_int8_name(p, tensor, &name));
