@@ -171,6 +171,17 @@ muc_status muc_rewrite_add(muc_rewrite *r, muc_op op, const char *name, const ui
                                  quantization, out);
 }
 
+muc_cut muc_cut_of(const int64_t *axes, const muc_expr *starts, const muc_expr *sizes,
+                   const int64_t *steps, uint32_t count)
+{
+    return (muc_cut){ MUC_OP_SLICE,
+                      { { MUC_KEY_AXES, .value.integers = { axes, count } },
+                        { MUC_KEY_STARTS, .value.exprs = { starts, count } },
+                        { MUC_KEY_SIZES, .value.exprs = { sizes, count } },
+                        { MUC_KEY_STEPS, .value.integers = { steps, count } } },
+                      steps ? 4 : 3 };
+}
+
 muc_status muc_rewrite_add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
                                 uint32_t rank, uint32_t *out)
 {

@@ -57,6 +57,15 @@ muc_status muc_rewrite_add_named(muc_rewrite *r, muc_op op, const char *name,
                                  const uint32_t *inputs, uint32_t input_count,
                                  const muc_attribute *attributes, uint32_t attribute_count,
                                  const muc_quantization *quantization, uint32_t *out);
+/* A slice to be: along each of the axes `sizes` elements from `starts` on; steps NULL: one after
+ * another. It points to what it is made of. */
+typedef struct muc_cut {
+    muc_op op;
+    muc_attribute attributes[4];
+    uint32_t attribute_count;
+} muc_cut;
+muc_cut muc_cut_of(const int64_t *axes, const muc_expr *starts, const muc_expr *sizes,
+                   const int64_t *steps, uint32_t count);
 /* Adds a view of a new tensor in a shape, which may be that of an old tensor. */
 muc_status muc_rewrite_add_view(muc_rewrite *r, const char *name, uint32_t x, const muc_expr *dims,
                                 uint32_t rank, uint32_t *out);

@@ -322,10 +322,8 @@ static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *d
     uint32_t bias = muc_node_input(node, 2), x;
     int64_t axes[SPATIAL];
     muc_expr starts[SPATIAL], sizes[SPATIAL];
-    muc_attribute cut[3] = { { .key = MUC_KEY_AXES },
-                             { .key = MUC_KEY_STARTS },
-                             { .key = MUC_KEY_SIZES } };
     bool all = true;
+    muc_cut cut;
     blocks b;
 
     if (node->op != MUC_OP_CONV_TRANSPOSE || !find_blocks(r, node, &b) ||
@@ -340,14 +338,10 @@ static muc_status split_transposed(muc_rewrite *r, const muc_node *node, bool *d
         sizes[d] = number(r, b.out[d]);
         all = all && b.first[d] == 0 && b.out[d] == b.made[d] * b.stride[d];
     }
-    cut[0].value.integers.items = axes;
-    cut[1].value.exprs.items = starts;
-    cut[2].value.exprs.items = sizes;
-    cut[0].value.integers.count = b.spatial;
-    cut[1].value.exprs.count = cut[2].value.exprs.count = b.spatial;
-    if (!all)
-        return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
-    return muc_rewrite_change_to_view(r, node, x);
+    if (all)
+        return muc_rewrite_change_to_view(r, node, x);
+    cut = muc_cut_of(axes, starts, sizes, NULL, b.spatial);
+    return muc_rewrite_change(r, node, cut.op, &x, 1, cut.attributes, cut.attribute_count);
 }
 
 muc_status muc_split_groups(muc_context *ctx, muc_graph *graph)
@@ -388,15 +382,16 @@ static bool widen_attribute(const muc_attribute *from, int64_t items[4], muc_att
 
 static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    bool weighted = node->op == MUC_OP_CONV;
+    bool weighted = muc_op_real_product(node->op) == MUC_PRODUCT_FILTER, required;
+    bool pools = muc_op_takes(node->op, MUC_KEY_KERNEL, &required) &&
+                 muc_op_get(node->op)->flags & MUC_OP_QUANTIZED; /* the others have no kernels */
     const muc_tensor *x = old(r, node->inputs[0]), *y = old(r, node->outputs[0]);
     muc_attribute attributes[MOST_ATTRIBUTES];
     int64_t items[MOST_ATTRIBUTES][4];
     muc_expr dims[4];
     uint32_t inputs[3];
 
-    if ((!weighted && node->op != MUC_OP_MAX_POOL && node->op != MUC_OP_AVERAGE_POOL) ||
-        !is_last(node) || x->rank != 3 || node->output_count != 1 ||
+    if ((!weighted && !pools) || !is_last(node) || x->rank != 3 || node->output_count != 1 ||
         node->attribute_count > MOST_ATTRIBUTES ||
         (weighted &&
          (!muc_rewrite_is_constant(r, node->inputs[1]) || old(r, node->inputs[1])->sequence)))
@@ -473,13 +468,10 @@ static muc_status gather_depths(muc_rewrite *r, const volume *v, uint32_t *out)
     const muc_attribute pad = { .key = MUC_KEY_PADS, .value.integers = { pads, 2 * OVER_DEPTH } };
     const muc_attribute join = { .key = MUC_KEY_AXIS, .value.integer = OVER_DEPTH };
     muc_expr start, size = number(r, v->y[1]), whole[4];
-    const muc_attribute cut[] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
-                                  { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
-                                  { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } },
-                                  { .key = MUC_KEY_STEPS, .value.integers = { &step, 1 } } };
     const char *name = v->node->name;
     muc_expr dims[OVER_DEPTH + 1];
     uint32_t x, parts[MOST_DEPTH];
+    muc_cut cut;
 
     for (uint32_t i = 0; i < OVER_DEPTH + 1; i++)
         dims[i] = number(r, i == 1 ? v->y[1] : i == 4 ? v->groups : i == 5 ? v->w[4] : v->x[i]);
@@ -488,7 +480,9 @@ static muc_status gather_depths(muc_rewrite *r, const volume *v, uint32_t *out)
         MUC_TRY(muc_rewrite_add(r, MUC_OP_PAD, name, &x, 1, &pad, 1, NULL, &x));
     for (uint32_t k = 0; k < v->w[1]; k++) {
         start = number(r, (uint32_t)(k * apart));
-        MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, name, &x, 1, cut, 4, NULL, &parts[k]));
+        cut = muc_cut_of(&axis, &start, &size, &step, 1);
+        MUC_TRY(muc_rewrite_add(r, cut.op, name, &x, 1, cut.attributes, cut.attribute_count, NULL,
+                                &parts[k]));
         MUC_TRY(muc_rewrite_add_view(r, name, parts[k], dims, OVER_DEPTH + 1, &parts[k]));
     }
     if (v->w[1] > 1)
@@ -657,10 +651,13 @@ static muc_status spread_norm(muc_rewrite *r, const muc_node *node, bool *done)
 static bool is_view(const muc_rewrite *r, const muc_node *view)
 {
     const muc_node *before;
+    bool required;
 
     if (view->op == MUC_OP_RESHAPE || view->op == MUC_OP_DEPTH_TO_SPACE)
         return true;
-    before = view->op == MUC_OP_SLICE ? muc_rewrite_producer(r, view->inputs[0]) : NULL;
+    before = muc_op_takes(view->op, MUC_KEY_STARTS, &required)
+                 ? muc_rewrite_producer(r, view->inputs[0])
+                 : NULL;
     return before && before->op == MUC_OP_DEPTH_TO_SPACE; /* the seam of blocks */
 }
 

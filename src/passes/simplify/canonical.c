@@ -155,9 +155,7 @@ static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
     int64_t axis;
     uint32_t first, count, x;
     muc_expr start, size;
-    muc_attribute cut[3] = { { .key = MUC_KEY_AXES, .value.integers = { &axis, 1 } },
-                             { .key = MUC_KEY_STARTS, .value.exprs = { &start, 1 } },
-                             { .key = MUC_KEY_SIZES, .value.exprs = { &size, 1 } } };
+    muc_cut cut;
 
     if (node->op != MUC_OP_GATHER || muc_node_integer_or(node, MUC_KEY_BATCH_DIMS, 0) != 0 ||
         (in(r, node)->quantization && in(r, node)->quantization->count > 1) ||
@@ -167,10 +165,12 @@ static muc_status slice_gather(muc_rewrite *r, const muc_node *node, bool *done)
     axis = muc_node_integer(node, MUC_KEY_AXIS);
     start = muc_expr_const(r->graph->pool, first);
     size = muc_expr_const(r->graph->pool, count);
+    cut = muc_cut_of(&axis, &start, &size, NULL, 1);
     MUC_TRY(muc_rewrite_tensor(r, node->inputs[0], &x));
     if (muc_rewrite_old(r, node->inputs[1])->rank == 1)
-        return muc_rewrite_change(r, node, MUC_OP_SLICE, &x, 1, cut, 3);
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_SLICE, node->name, &x, 1, cut, 3, NULL, &x));
+        return muc_rewrite_change(r, node, cut.op, &x, 1, cut.attributes, cut.attribute_count);
+    MUC_TRY(muc_rewrite_add(r, cut.op, node->name, &x, 1, cut.attributes, cut.attribute_count, NULL,
+                            &x));
     return muc_rewrite_change_to_view(r, node, x);
 }
 

@@ -45,14 +45,17 @@ static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
     const muc_node *pad = muc_op_real_product(node->op) == MUC_PRODUCT_FILTER
                               ? muc_rewrite_producer(r, node->inputs[0])
                               : NULL;
+    bool required;
     int64_t items[2 * MUC_GRAPH_MAX_RANK];
     muc_attribute sum = { .key = MUC_KEY_PADS, .value.integers = { items, 0 } };
     const int64_t *own = muc_node_integers(node, MUC_KEY_PADS), *more;
     uint32_t rank, spatial, first, inputs[3];
     muc_attribute_list a;
 
-    if (!pad || pad->op != MUC_OP_PAD || !muc_rewrite_only_reader(r, node->inputs[0]) ||
-        !pads_zero(r, pad) || !muc_attribute_list_of(&a, node))
+    if (!pad || !(muc_op_get(pad->op)->flags & MUC_OP_MOVES) ||
+        !muc_op_takes(pad->op, MUC_KEY_PADS, &required) ||
+        !muc_rewrite_only_reader(r, node->inputs[0]) || !pads_zero(r, pad) ||
+        !muc_attribute_list_of(&a, node))
         return MUC_OK;
     rank = muc_rewrite_old(r, node->inputs[0])->rank;
     spatial = rank - 2;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "passes/integer/fuse_requantize.h"
+#include "passes/rewrite.h"
 #include "passes/unify/unifier.h"
 
 /* ---- lengths ---- */
@@ -337,11 +338,6 @@ static muc_status fresh_name(muc_unifier *u, const char *name, const char **out)
     return MUC_OK;
 }
 
-static muc_attribute integers_attribute(muc_attribute_key key, const int64_t *item)
-{
-    return (muc_attribute){ key, { .integers = { item, 1 } } };
-}
-
 static muc_attribute exprs_attribute(muc_attribute_key key, const muc_expr *items, uint32_t count)
 {
     return (muc_attribute){ key, { .exprs = { items, count } } };
@@ -355,17 +351,15 @@ static muc_status build_from_record(muc_unifier *u, const muc_unifier_constant *
     const int64_t axis = 0;
     const muc_expr start = muc_expr_const(graph->pool, c->first_word);
     const muc_expr size = muc_expr_const(graph->pool, c->words);
-    const muc_attribute slice[] = { integers_attribute(MUC_KEY_AXES, &axis),
-                                    exprs_attribute(MUC_KEY_STARTS, &start, 1),
-                                    exprs_attribute(MUC_KEY_SIZES, &size, 1) };
+    const muc_cut cut = muc_cut_of(&axis, &start, &size, NULL, 1);
     muc_expr dims[MUC_GRAPH_MAX_RANK];
     muc_attribute shape;
     const char *name;
 
     MUC_TRY(muc_expr_status(graph->pool));
     MUC_TRY(fresh_name(u, original->name, &name));
-    MUC_TRY(muc_graph_add_node(u->ctx, graph, MUC_OP_SLICE, name, &u->record, 1, slice,
-                               MUC_COUNT(slice), out));
+    MUC_TRY(muc_graph_add_node(u->ctx, graph, cut.op, name, &u->record, 1, cut.attributes,
+                               cut.attribute_count, out));
     if (c->words == 1 || original->rank == 1)
         return MUC_OK;
     for (uint32_t i = 0; i < original->rank; i++)
