@@ -180,7 +180,9 @@ static inline float mur_real_acos(float x)
 /* e^x rounded once, for results that stand alone and may be of any size */
 static inline float mur_real_exp_nearest(float x)
 {
-    return x > -104.0f && x < 89.0f ? (float)mur_wide_exp((double)x) : mur_real_exp(x);
+    if (x > -104.0f && x < 89.0f)
+        return (float)mur_wide_exp((double)x);
+    return x != x ? x : x < 0.0f ? 0.0f : mur_float_of(MUR_INFINITY_BITS);
 }
 
 static inline float mur_real_sinh(float x)
