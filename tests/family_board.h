@@ -36,7 +36,6 @@ static const muc_model_config llama = {
     .context = MOST_CONTEXT,
     .norm_epsilon = 1e-5,
     .rope_theta = 10000,
-    .activation = "silu",
 };
 
 static inline void make_checkpoint(muc_context *ctx, const family *f, muc_checkpoint *out)

@@ -65,8 +65,7 @@ static inline void random_relative(muc_context *ctx, const random_shape *s, bool
                                       .rope_theta = 10000,
                                       .tied = s->tied,
                                       .qkv_bias = qwen,
-                                      .head_norm = qwen,
-                                      .activation = "silu" };
+                                      .head_norm = qwen };
     CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 3 + 14 * (size_t)s->layers, &out->tensors));
     random_tensor(ctx, out, "model.embed_tokens.weight", 0, s->vocabulary, s->dim);
     random_tensor(ctx, out, "model.norm.weight", 0, s->dim, 0);
@@ -125,7 +124,7 @@ static inline void random_gpt2(muc_context *ctx, const random_shape *s, muc_chec
                                       .qkv_bias = true,
                                       .output_bias = true,
                                       .ffn_bias = true,
-                                      .activation = "gelu_new" };
+                                      .activation = MUC_ACTIVATION_GELU_NEW };
     CHECK_OK(ctx, MUC_ARENA_NEW(ctx, &out->arena, 5 + 16 * (size_t)s->layers, &out->tensors));
     random_tensor(ctx, out, "model.embed_tokens.weight", 0, s->vocabulary, s->dim);
     random_tensor(ctx, out, "model.embed_positions.weight", 0, s->context, s->dim);

@@ -167,7 +167,7 @@ static void other_graphs_are_refused_by_name(void **state)
         { LLAMA(",\"num_local_experts\":8"), "a mixture of experts" },
         { NAMED("Qwen3MoeForCausalLM", "qwen3_moe", ",\"num_experts\":8"),
           "a mixture of experts (\"num_experts\": 8)" },
-        { LLAMA(",\"hidden_act\":\"mish\""), "\"hidden_act\" is 'mish'" },
+        { LLAMA(",\"hidden_act\":\"mish\""), "there is no hidden_act 'mish'" },
         { LLAMA(",\"partial_rotary_factor\":1.5"), "RoPE of a share of 1.5 of a head" },
         { LLAMA(",\"quantization_config\":{}"), "quantization_config" },
         { LLAMA(",\"rope_scaling\":{\"type\":\"mrope\",\"factor\":2.0}"),

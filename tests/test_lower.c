@@ -306,8 +306,7 @@ static void what_fits_a_buffer_passes_the_verifier(void **state)
                                       .vocabulary = 300,
                                       .context = 64,
                                       .norm_epsilon = 1e-5,
-                                      .rope_theta = 10000,
-                                      .activation = "silu" };
+                                      .rope_theta = 10000 };
     fixture f;
 
     (void)state;

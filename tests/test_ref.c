@@ -143,8 +143,7 @@ static network *build_network(bool with_extras, unsigned threads)
                              .tied = !with_extras,
                              .qkv_bias = with_extras,
                              .output_bias = with_extras,
-                             .head_norm = with_extras,
-                             .activation = "silu" };
+                             .head_norm = with_extras };
     n->checkpoint.tensors = n->views;
     n->checkpoint.path = "memory";
     add(n, "model.embed_tokens.weight", 0, n->embedding[0], VOCABULARY, DIM, 0);

@@ -38,11 +38,10 @@ static muc_model_config config_of(bool qwen, bool tied)
                                .tied = tied,
                                .qkv_bias = qwen,
                                .output_bias = qwen,
-                               .head_norm = qwen,
-                               .activation = "silu" };
+                               .head_norm = qwen };
 }
 
-static muc_model_config gpt2_config(const char *activation, bool tied)
+static muc_model_config gpt2_config(muc_activation activation, bool tied)
 {
     const muc_model_config sizes = config_of(false, tied);
     muc_model_config config;
@@ -182,7 +181,7 @@ static void layers_of_different_widths(void **state)
 
 static void a_gpt2_with_either_gelu(void **state)
 {
-    static const char *const activations[] = { "gelu_new", "gelu" };
+    static const muc_activation activations[] = { MUC_ACTIVATION_GELU_NEW, MUC_ACTIVATION_GELU };
 
     (void)state;
     for (unsigned i = 0; i < 2; i++) {

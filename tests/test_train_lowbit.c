@@ -62,8 +62,7 @@ static void begin(run *r, const muc_train_phases *phases, muc_lowbit weights)
                                       .context = WINDOW,
                                       .norm_epsilon = 1e-5,
                                       .rope_theta = 10000,
-                                      .tied = true,
-                                      .activation = "silu" };
+                                      .tied = true };
     muc_train_random random = { 3 };
     muc_train_place place = { .random = { 5 } };
 

@@ -313,7 +313,7 @@ static void heads_are_normalised(void **state)
 
 static void like_gemma(muc_model_config *c)
 {
-    c->activation = "gelu_new";
+    c->activation = MUC_ACTIVATION_GELU_NEW;
     c->tied = true;
     c->embedding_factor = 9.797959;
     c->output_norms = true;
@@ -324,7 +324,7 @@ static void like_gemma(muc_model_config *c)
 
 static void with_silu(muc_model_config *c)
 {
-    c->activation = "silu";
+    c->activation = MUC_ACTIVATION_SILU;
 }
 
 static void without_embedding_factor(muc_model_config *c)

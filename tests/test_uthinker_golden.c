@@ -437,8 +437,7 @@ static void shapes_with_tails_agree(void **state)
                                     .context = 150,
                                     .norm_epsilon = 1e-5,
                                     .rope_theta = 10000,
-                                    .tied = shapes[i].tied,
-                                    .activation = "silu" };
+                                    .tied = shapes[i].tied };
         board *b = new_board();
 
         b->f.ctx = muc_context_new(2);

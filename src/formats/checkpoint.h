@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/stored_vocabulary.h"
-#include "graph/dtype.h"
+#include "graph/graph.h"
 
 enum { MUC_MAX_RANK = 8, MUC_MAX_EOS = 8 };
 
@@ -36,6 +36,21 @@ typedef enum muc_family {
 #include "formats/families.def"
 #undef MUC_FAMILY
 } muc_family;
+
+typedef enum muc_activation {
+#define MUC_ACTIVATION(id, ...) MUC_ACTIVATION_##id,
+#include "formats/activations.def"
+#undef MUC_ACTIVATION
+    MUC_ACTIVATION_COUNT
+} muc_activation;
+
+typedef struct muc_activation_info {
+    const char *name;
+    muc_op op;
+    bool by_tanh, is_squared;
+} muc_activation_info;
+
+const muc_activation_info *muc_activation_get(muc_activation activation);
 
 typedef enum muc_rope_kind {
     MUC_ROPE_PLAIN,   /* frequency i of head_dim/2: theta^(-2i/head_dim) */
@@ -114,8 +129,7 @@ typedef struct muc_model_config {
     bool output_norms;    /* what they give is normalised before it is added (Gemma 2) */
     bool parallel;        /* both take x, and both are added to it (GPT-NeoX) */
     bool layers_twice;    /* each layer is run twice in a row, with a cache each (MobileLLM-LS) */
-    const char
-        *activation; /* "silu", "gelu", "gelu_new" (by tanh), "relu" or "relu2" (its square) */
+    muc_activation activation;
     /* factors of the tokens' rows, of what is added to x and of the logits; 0: 1 */
     double embedding_factor, residual_factor, logit_factor;
     double attention_factor;         /* of q k^T; 0: 1 / sqrt(head_dim) */

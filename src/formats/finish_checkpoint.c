@@ -144,6 +144,18 @@ void muc_config_set_family(muc_model_config *config, muc_family family)
     *config = families[family];
 }
 
+const muc_activation_info *muc_activation_get(muc_activation activation)
+{
+    static const muc_activation_info activations[] = {
+#define MUC_ACTIVATION(id, name, op, by_tanh, is_squared) \
+    { name, MUC_OP_##op, by_tanh, is_squared },
+#include "formats/activations.def"
+#undef MUC_ACTIVATION
+    };
+
+    return &activations[activation];
+}
+
 const char *muc_config_particular(const muc_model_config *config)
 {
     bool is_gated = config->ffn == MUC_FFN_GATED;
@@ -165,9 +177,9 @@ const char *muc_config_particular(const muc_model_config *config)
                          config->logit_factor > 0 || config->attention_factor > 0 },
         { "soft caps", config->attention_cap > 0 || config->logit_cap > 0 },
         { "biases of gates", is_gated && config->ffn_bias },
-        { "another activation", is_gated ? strcmp(config->activation, "silu") != 0
-                                         : strcmp(config->activation, "gelu") != 0 &&
-                                               strcmp(config->activation, "gelu_new") != 0 },
+        { "another activation", is_gated ? config->activation != MUC_ACTIVATION_SILU
+                                         : config->activation != MUC_ACTIVATION_GELU &&
+                                               config->activation != MUC_ACTIVATION_GELU_NEW },
         { "LayerNorm and RoPE together",
           config->norm == MUC_NORM_LAYER && config->position == MUC_POSITION_ROPE },
         { "tensors in an order of its own",

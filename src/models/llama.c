@@ -319,30 +319,13 @@ static muc_status attention_block(builder *b, uint32_t x, uint32_t *out)
 
 static muc_status activate(builder *b, uint32_t x, uint32_t *out)
 {
-    static const struct {
-        const char *activation, *stage;
-        muc_op op;
-        bool by_tanh, is_squared;
-    } known[] = {
-        { "silu", "silu", MUC_OP_SILU, false, false },
-        { "gelu", "gelu", MUC_OP_GELU, false, false },
-        { "gelu_new", "gelu", MUC_OP_GELU, true, false },
-        { "relu", "relu", MUC_OP_RELU, false, false },
-        { "relu2", "relu", MUC_OP_RELU, false, true },
-    };
     const muc_attribute mode = { .key = MUC_KEY_MODE, .value.integer = MUC_WORD_TANH };
+    const muc_activation_info *info = muc_activation_get(b->config->activation);
     const char *name;
 
-    for (size_t i = 0; i < MUC_COUNT(known); i++)
-        if (strcmp(b->config->activation, known[i].activation) == 0) {
-            MUC_TRY(name_of(b, known[i].stage, &name));
-            MUC_TRY(node(b, known[i].op, name, &x, 1, &mode, known[i].by_tanh, out));
-            return known[i].is_squared ? combine(b, MUC_OP_MUL, "squared", *out, *out, out)
-                                       : MUC_OK;
-        }
-    return muc_fail(b->ctx, MUC_UNSUPPORTED, b->checkpoint->path, MUC_NO_OFFSET,
-                    "activation '%s', expected silu, gelu, gelu_new, relu or relu2",
-                    b->config->activation);
+    MUC_TRY(name_of(b, muc_op_get(info->op)->name, &name));
+    MUC_TRY(node(b, info->op, name, &x, 1, &mode, info->by_tanh, out));
+    return info->is_squared ? combine(b, MUC_OP_MUL, "squared", *out, *out, out) : MUC_OK;
 }
 
 /* activation(gate n) * up n */

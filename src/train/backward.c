@@ -47,7 +47,7 @@ static muc_status neurons_back(const step *s)
                         pass->dnormed));
     } else {
         MUC_TRY(muc_train_gelu_back(pass->ctx, elements,
-                                    strcmp(config->activation, "gelu_new") == 0, pass->dwide,
+                                    muc_activation_get(config->activation)->by_tanh, pass->dwide,
                                     kept->up));
     }
     return product(s, MUC_LLAMA_UP, MUC_LLAMA_UP_BIAS, config->dim, neurons, kept->ffn, kept->up,

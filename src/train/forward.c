@@ -105,7 +105,7 @@ static muc_status neurons_of(const step *s)
     MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_UP),
                              weight(s, MUC_LLAMA_UP_BIAS), kept->up));
     if (config->ffn == MUC_FFN_PLAIN)
-        return muc_train_gelu(ctx, rows * neurons, strcmp(config->activation, "gelu_new") == 0,
+        return muc_train_gelu(ctx, rows * neurons, muc_activation_get(config->activation)->by_tanh,
                               kept->up, kept->gated);
     MUC_TRY(muc_train_linear(ctx, rows, config->dim, neurons, kept->ffn, weight(s, MUC_LLAMA_GATE),
                              NULL, kept->gate));

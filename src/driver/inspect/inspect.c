@@ -41,7 +41,8 @@ static void add_config(muc_report *report, const muc_model_config *config)
                         config->norm == MUC_NORM_LAYER ? "LayerNorm" : "RMSNorm");
     muc_report_add_text(report, "positions", "%s",
                         config->position == MUC_POSITION_LEARNED ? "learned" : "RoPE");
-    muc_report_add_text(report, "feed_forward", "%s%s", config->activation,
+    muc_report_add_text(report, "feed_forward", "%s%s",
+                        muc_activation_get(config->activation)->name,
                         config->ffn == MUC_FFN_GATED ? ", gated" : "");
     muc_report_add_bool(report, "tied_head", config->tied);
 }

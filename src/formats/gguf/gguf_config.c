@@ -70,7 +70,7 @@ static muc_status find_architecture(reader *r)
     r->config->head_decides = true;
     r->config->rope_interleaved = r->kind->interleaved;
     if (r->kind->family == MUC_FAMILY_BITNET)
-        r->config->activation = "silu";
+        r->config->activation = MUC_ACTIVATION_SILU;
     return MUC_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/choice.h"
 #include "base/json.h"
 #include "formats/format.h"
 #include "formats/hf/hf_layers.h"
@@ -172,17 +173,21 @@ static muc_status read_quantization(const reader *r)
     return read_finer(r, object);
 }
 
-/* The name that the graph knows it by; the family's own where the file names none. */
+/* The family's own where the file names none. */
 static muc_status read_activation(const reader *r, const architecture *kind)
 {
     static const struct {
-        const char *name, *meaning;
+        const char *name;
+        muc_activation meaning;
     } known[] = {
-        { "silu", "silu" },  { "gelu_new", "gelu_new" },
-        { "gelu", "gelu" },  { "gelu_fast", "gelu_new" },
-        { "swish", "silu" }, { "gelu_pytorch_tanh", "gelu_new" },
-        { "relu", "relu" },  { "relu2", "relu2" },
+#define MUC_ACTIVATION(id, name, ...) { name, MUC_ACTIVATION_##id },
+#include "formats/activations.def"
+#undef MUC_ACTIVATION
+        { "swish", MUC_ACTIVATION_SILU },
+        { "gelu_fast", MUC_ACTIVATION_GELU_NEW },
+        { "gelu_pytorch_tanh", MUC_ACTIVATION_GELU_NEW },
     };
+    muc_choice choice;
     const char *name;
 
     MUC_TRY(muc_json_string_or_null(r->ctx, r->name, r->root, kind->keys->activation, &name));
@@ -193,8 +198,10 @@ static muc_status read_activation(const reader *r, const architecture *kind)
             r->config->activation = known[i].meaning;
             return MUC_OK;
         }
-    return UNSUPPORTED(r, "\"%s\" is '%s', expected silu, gelu, gelu_new, relu or relu2",
-                       kind->keys->activation, name);
+    muc_choice_begin(&choice, name, strlen(name));
+    for (size_t i = 0; i < MUC_COUNT(known); i++)
+        muc_choice_add(&choice, known[i].name);
+    return muc_choice_refuse(r->ctx, &choice, MUC_UNSUPPORTED, r->name, kind->keys->activation);
 }
 
 /* Everything that would need another graph. */

@@ -93,7 +93,7 @@ void muc_hf_add_config(const muc_model_config *c, const char *members, muc_text 
         muc_text_add(text, "  \"attention_bias\": %s,\n", c->qkv_bias ? "true" : "false");
     muc_text_add(text, "  \"tie_word_embeddings\": %s,\n", c->tied ? "true" : "false");
     muc_text_add(text, "  \"%s\": \"%s\",\n  \"torch_dtype\": \"float32\"\n}\n", keys->activation,
-                 c->activation);
+                 muc_activation_get(c->activation)->name);
 }
 
 /* ---- model.safetensors ---- */

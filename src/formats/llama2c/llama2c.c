@@ -197,7 +197,6 @@ muc_status muc_llama2c_read(muc_context *ctx, const muc_source *source, muc_chec
     config->norm_epsilon = 1e-5;
     config->rope_theta = 10000;
     config->rope_interleaved = true;
-    config->activation = "silu";
     config->has_bos = true;
     config->bos = 1;
     config->eos_count = 1;
