@@ -170,31 +170,30 @@ static muc_status import_chain(muc_keras_import *im)
     return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
-/* a word and the class of layers that does the same */
-typedef struct heir {
-    const char *name, *class_name;
-} heir;
-
-static const char *find_heir(const heir *heirs, size_t count, const char *name)
+/* the class of layers that does the same as one whose option says this word */
+static const char *find_heir(const char *option, const char *word)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(heirs[i].name, name) == 0)
-            return heirs[i].class_name;
+    static const struct {
+        const char *option, *word, *name;
+    } heirs[] = {
+#define KERAS_LAYER(...)
+#define KERAS_HEIR(option, word, name) { #option, word, #name },
+#include "formats/keras/keras_layers.def"
+#undef KERAS_LAYER
+    };
+
+    for (size_t i = 0; i < MUC_COUNT(heirs); i++)
+        if (strcmp(heirs[i].option, option) == 0 && strcmp(heirs[i].word, word) == 0)
+            return heirs[i].name;
     return NULL;
 }
 
-/* Keras 1's layer of several inputs */
 muc_status muc_keras_import_merge(muc_keras_import *im)
 {
-    static const heir modes[] = { { "sum", "Add" },
-                                  { "mul", "Multiply" },
-                                  { "ave", "Average" },
-                                  { "max", "Maximum" },
-                                  { "concat", "Concatenate" } };
     const char *mode, *found;
 
-    MUC_TRY(muc_keras_word(im, "mode", "sum", &mode));
-    found = find_heir(modes, MUC_COUNT(modes), mode);
+    MUC_TRY(muc_keras_word(im, "mode", "", &mode));
+    found = find_heir("mode", mode);
     return found ? muc_keras_import_as(im, found)
                  : muc_keras_refuse(im, MUC_UNSUPPORTED, "mode '%.40s'", mode);
 }
@@ -235,24 +234,14 @@ muc_status muc_keras_import_arithmetic(muc_keras_import *im)
     return muc_keras_last(im, im->to, pair, 2, NULL);
 }
 
-/* functions of TensorFlow that a model of Keras 2 calls as if they were layers */
 muc_status muc_keras_import_function(muc_keras_import *im)
 {
-    static const heir functions[] = {
-        { "__operators__.add", "Add" },   { "math.add", "Add" },
-        { "math.subtract", "Subtract" },  { "math.multiply", "Multiply" },
-        { "math.truediv", "TrueDivide" }, { "math.divide", "TrueDivide" },
-    };
-    static const heir activations[] = { { "nn.relu", "relu" },
-                                        { "nn.relu6", "relu6" },
-                                        { "nn.sigmoid", "sigmoid" } };
     const char *name, *found;
 
     MUC_TRY(muc_keras_word(im, "function", "", &name));
-    found = find_heir(functions, MUC_COUNT(functions), name);
-    if (found)
-        return muc_keras_import_as(im, found);
-    found = find_heir(activations, MUC_COUNT(activations), name);
-    return found ? muc_keras_activate(im, found, muc_keras_input(im, 0))
+    if (strncmp(name, "nn.", 3) == 0)
+        return muc_keras_activate(im, name, muc_keras_input(im, 0));
+    found = find_heir("function", name);
+    return found ? muc_keras_import_as(im, found)
                  : muc_keras_refuse(im, MUC_UNSUPPORTED, "function '%.100s'", name);
 }
