@@ -45,6 +45,11 @@ static const row rows[MUC_TFLITE_CODE_COUNT] = {
 #include "formats/tflite/tflite_ops.def"
 };
 
+muc_op muc_tflite_graph_op(uint32_t code)
+{
+    return rows[code].to;
+}
+
 muc_subject muc_tflite_subject(const muc_tflite_import *im)
 {
     return muc_subject_of(im->ctx, im->model->file.name, im->op->table.at,

@@ -132,6 +132,8 @@ muc_status muc_tflite_last(muc_tflite_import *im, muc_op op, const uint32_t *inp
 /* The same with the options' activation: bounds of the integers, or another node. */
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
                                 uint32_t count, muc_attributes *a);
+/* The graph's operator of a row of tflite_ops.def, by its number. */
+muc_op muc_tflite_graph_op(uint32_t code);
 /* Output 0 is the activation of x (of which there is one). */
 muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation);
 

@@ -10,15 +10,23 @@ enum { SAME, VALID };
 
 /* ---- fused activations ---- */
 
-static bool bounds_of(int64_t activation, float *low, float *high)
+/* The operator that does the same alone, 0: none, and the bounds, if low is below high. */
+typedef struct function {
+    uint8_t code;
+    float low, high;
+} function;
+
+static const function functions[] = {
+    [MUC_TFLITE_RELU] = { MUC_TFLITE_RELU_CODE, 0, INFINITY },
+    [MUC_TFLITE_RELU_N1_TO_1] = { MUC_TFLITE_RELU_N1_TO_1_CODE, -1, 1 },
+    [MUC_TFLITE_RELU6] = { MUC_TFLITE_RELU6_CODE, 0, 6 },
+    [MUC_TFLITE_TANH] = { MUC_TFLITE_TANH_CODE, 0, 0 },
+    [MUC_TFLITE_RELU_0_TO_1] = { MUC_TFLITE_RELU_0_TO_1_CODE, 0, 1 },
+};
+
+static function function_of(int64_t activation)
 {
-    *low = activation == MUC_TFLITE_RELU_N1_TO_1 ? -1 : 0;
-    *high = activation == MUC_TFLITE_RELU6          ? 6
-            : activation == MUC_TFLITE_RELU_N1_TO_1 ? 1
-            : activation == MUC_TFLITE_RELU_0_TO_1  ? 1
-                                                    : INFINITY;
-    return activation == MUC_TFLITE_RELU || activation == MUC_TFLITE_RELU6 ||
-           activation == MUC_TFLITE_RELU_N1_TO_1 || activation == MUC_TFLITE_RELU_0_TO_1;
+    return functions[activation > 0 && activation < (int64_t)MUC_COUNT(functions) ? activation : 0];
 }
 
 static muc_status no_activation(const muc_tflite_import *im, int64_t activation, const char *of)
@@ -37,16 +45,16 @@ static int64_t stored(const muc_tflite_tensor *tensor, float value)
 static muc_status set_clamp(const muc_tflite_import *im, muc_attributes *a, int64_t activation)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    const function f = function_of(activation);
     int64_t least, most, bound;
-    float low, high;
 
     muc_dtype_range(out->dtype, &least, &most);
-    if (!bounds_of(activation, &low, &high))
+    if (f.low >= f.high)
         return no_activation(im, activation, "integers");
-    bound = stored(out, low);
+    bound = stored(out, f.low);
     if (bound > least)
         muc_attributes_set(a, MUC_KEY_CLAMP_MIN, bound < most ? bound : most);
-    bound = high < INFINITY ? stored(out, high) : most;
+    bound = f.high < INFINITY ? stored(out, f.high) : most;
     if (bound < most)
         muc_attributes_set(a, MUC_KEY_CLAMP_MAX, bound > least ? bound : least);
     return MUC_OK;
@@ -80,19 +88,17 @@ static muc_status add_scalar(muc_tflite_import *im, const muc_tflite_tensor *lik
 muc_status muc_tflite_activate(muc_tflite_import *im, uint32_t x, int64_t activation)
 {
     const muc_tflite_tensor *out = muc_tflite_out(im, 0);
+    const function f = function_of(activation);
+    const muc_op op = muc_tflite_graph_op(f.code);
     uint32_t inputs[3] = { x };
-    float low, high;
 
-    if (activation == MUC_TFLITE_RELU)
-        return muc_tflite_last(im, MUC_OP_RELU, inputs, 1, NULL);
-    if (activation == MUC_TFLITE_TANH && !muc_tflite_is_quantized(out))
-        return muc_tflite_last(im, MUC_OP_TANH, inputs, 1, NULL);
-    if (!bounds_of(activation, &low, &high) ||
-        (out->dtype != MUC_F32 && !muc_tflite_is_quantized(out)))
+    if (f.high == INFINITY || (f.code && f.low == f.high && !muc_tflite_is_quantized(out)))
+        return muc_tflite_last(im, op, inputs, 1, NULL);
+    if (f.low >= f.high || (out->dtype != MUC_F32 && !muc_tflite_is_quantized(out)))
         return no_activation(im, activation, muc_dtype_get(out->dtype)->name);
-    MUC_TRY(add_scalar(im, out, low, &inputs[1]));
-    MUC_TRY(add_scalar(im, out, high, &inputs[2]));
-    return muc_tflite_last(im, MUC_OP_CLIP, inputs, 3, NULL);
+    MUC_TRY(add_scalar(im, out, f.low, &inputs[1]));
+    MUC_TRY(add_scalar(im, out, f.high, &inputs[2]));
+    return muc_tflite_last(im, op, inputs, 3, NULL);
 }
 
 muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t *inputs,
@@ -114,16 +120,13 @@ muc_status muc_tflite_activated(muc_tflite_import *im, muc_op op, const uint32_t
 /* RELU, RELU6, RELU_N1_TO_1: of integers with the scale changed first, where it changes */
 muc_status muc_tflite_import_relu(muc_tflite_import *im)
 {
-    static const uint8_t kinds[MUC_TFLITE_CODE_COUNT] = {
-        [MUC_TFLITE_RELU_CODE] = MUC_TFLITE_RELU,
-        [MUC_TFLITE_RELU6_CODE] = MUC_TFLITE_RELU6,
-        [MUC_TFLITE_RELU_N1_TO_1_CODE] = MUC_TFLITE_RELU_N1_TO_1,
-        [MUC_TFLITE_RELU_0_TO_1_CODE] = MUC_TFLITE_RELU_0_TO_1,
-    };
+    int64_t activation = 0;
     uint32_t id;
 
+    while (functions[activation].code != im->op->code)
+        activation++;
     MUC_TRY(muc_tflite_scaled_input(im, 0, &id));
-    return muc_tflite_activate(im, id, kinds[im->op->code]);
+    return muc_tflite_activate(im, id, activation);
 }
 
 /* ---- windows ---- */
