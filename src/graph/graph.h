@@ -69,6 +69,9 @@ enum {
     MUC_OP_AVERAGES = 4194304,  /* a sum over how many there are */
     MUC_OP_CENTRES = 8388608,   /* takes off the mean of what it normalises */
     MUC_OP_CONVERTS = 16777216, /* the same numbers as another type */
+    /* TABLE, of 16 bits muc_scale_sigmoid_table: to 0 to 1; SIGNED: to -1 to 1 */
+    MUC_OP_SQUASHES = 33554432,
+    MUC_OP_SIGNED = 67108864,
 };
 
 /* What an element of an operator's output sums products of. */

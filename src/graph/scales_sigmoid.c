@@ -33,12 +33,14 @@ bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out)
     enum { MOST_SHIFT = 30 };
     const double most = 32767;
     double factor = (double)x * (1 << FRACTION) * 3;
+    unsigned flags = muc_op_get(op)->flags;
     int power;
 
-    if ((op != MUC_OP_SIGMOID && op != MUC_OP_TANH) || !is_power(y, &power) || power != -15)
+    if (!(flags & MUC_OP_SQUASHES) || !is_power(y, &power) || power != -15)
         return false;
     *out = (muc_table_scale){ 0 };
-    if (is_power(x, &power) && power + FRACTION >= 0 && power + FRACTION <= (op == MUC_OP_TANH)) {
+    if (is_power(x, &power) && power + FRACTION >= 0 &&
+        power + FRACTION <= !!(flags & MUC_OP_SIGNED)) {
         out->mul = 3 << (power + FRACTION);
         return true;
     }

@@ -278,7 +278,7 @@ muc_status muc_check_q_table(const muc_ref_call *call)
 
 static void table_of_i16(const muc_ref_call *call)
 {
-    muc_op op = call->node->op;
+    bool is_signed = muc_op_get(call->node->op)->flags & MUC_OP_SIGNED;
     muc_table_scale scale;
     uint16_t table[256];
 
@@ -288,7 +288,7 @@ static void table_of_i16(const muc_ref_call *call)
         int32_t wide = (muc_q_get(call->inputs[0], i) * scale.mul + scale.round) >> scale.shift;
 
         muc_q_put(call->output, i,
-                  op == MUC_OP_TANH ? mur_tanh_q15(table, wide) : mur_sigmoid_q15(table, wide));
+                  is_signed ? mur_tanh_q15(table, wide) : mur_sigmoid_q15(table, wide));
     }
 }
 
