@@ -150,13 +150,20 @@ muc_status onnx_evaluate_moves(onnx_call *call, const onnx_numbers *const *x, on
 }
 
 /* of shapes, which are vectors; larger constants may grow */
+static muc_status move_vectors(onnx_call *call, const onnx_numbers *const *x, uint32_t count,
+                               onnx_numbers **out)
+{
+    return call->proto->n_input && x[0] && x[0]->rank < 2 ? move(call, x, count, out) : MUC_OK;
+}
+
 muc_status onnx_evaluate_vectors(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
 {
-    bool joins = call->row->op == MUC_OP_CONCAT;
+    return move_vectors(call, x, 1, out);
+}
 
-    return call->proto->n_input && x[0] && x[0]->rank < 2
-               ? move(call, x, joins ? onnx_input_count(call) : 1, out)
-               : MUC_OK;
+muc_status onnx_evaluate_joins(onnx_call *call, const onnx_numbers *const *x, onnx_numbers **out)
+{
+    return move_vectors(call, x, onnx_input_count(call), out);
 }
 
 /* ---- functions of expressions ---- */

@@ -133,7 +133,7 @@ muc_status onnx_import_constant_of_shape(onnx_call *call)
     MUC_TRY(onnx_constant(call, NULL, dtype, 0, NULL, data, muc_dtype_get(dtype)->block_bytes,
                           &scalar));
     muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, shape.dims, shape.rank);
-    return onnx_emit(call, MUC_OP_EXPAND, &scalar, 1, &a, 1);
+    return onnx_emit(call, call->row->op, &scalar, 1, &a, 1);
 }
 
 muc_status onnx_import_eye_like(onnx_call *call)

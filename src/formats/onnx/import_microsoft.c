@@ -22,12 +22,13 @@ static muc_status fresh(onnx_call *call, const char *suffix, uint32_t i, const c
     }
 }
 
-/* The result of ONNX's operator `op` of these tensors and the node's attributes. */
+/* The result of ONNX's operator `op` of these tensors and the node's attributes: *out, or with out
+ * NULL the node's output. */
 static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
                                const uint32_t *tensors, uint32_t count, uint32_t *out)
 {
     Onnx__NodeProto proto = *call->proto;
-    char *names[MOST_OPERANDS], *output;
+    char *names[MOST_OPERANDS], *output = NULL;
     onnx_call inner = *call;
     const char *name;
     const onnx_value *result;
@@ -40,13 +41,15 @@ static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
         value->tensor = tensors[i];
         names[i] = (char *)(uintptr_t)name;
     }
-    MUC_TRY(fresh(call, "result", 0, &name));
-    output = (char *)(uintptr_t)name;
+    if (out) {
+        MUC_TRY(fresh(call, "result", 0, &name));
+        output = (char *)(uintptr_t)name;
+        proto.output = &output;
+    }
     proto.domain = (char *)(uintptr_t) "";
     proto.op_type = (char *)(uintptr_t)op;
     proto.input = names;
     proto.n_input = count;
-    proto.output = &output;
     proto.n_output = 1;
     inner.proto = &proto;
     inner.version = version;
@@ -54,7 +57,9 @@ static muc_status import_inner(onnx_call *call, const char *op, int64_t version,
     MUC_TRY(inner.row->import(&inner));
     call->used |= inner.used;
     call->steps = inner.steps > call->steps ? inner.steps : call->steps;
-    result = onnx_scope_find(&call->frame->scope, name);
+    if (!out)
+        return MUC_OK;
+    result = onnx_scope_find(&call->frame->scope, output);
     if (!result || result->tensor == MUC_NO_ID)
         return onnx_fail(call, MUC_BUG, "no result of %s", op);
     *out = result->tensor;
@@ -168,9 +173,9 @@ muc_status onnx_import_qgemm(onnx_call *call)
         MUC_TRY(onnx_make(call, ids, 2, &tensors[2], "dequantize_linear 0 1 %s", along));
         count = 3;
     }
-    MUC_TRY(import_inner(call, "Gemm", NEWEST, tensors, count, &x));
     if (!onnx_has_input(call, 7))
-        return onnx_emit(call, MUC_OP_IDENTITY, &x, 1, NULL, 1);
+        return import_inner(call, "Gemm", NEWEST, tensors, count, NULL);
+    MUC_TRY(import_inner(call, "Gemm", NEWEST, tensors, count, &x));
     return quantize(call, x, 7);
 }
 
@@ -217,12 +222,6 @@ muc_status onnx_import_fused_matmul(onnx_call *call)
 /* a convolution and a function of its result */
 muc_status onnx_import_fused_conv(onnx_call *call)
 {
-    static const struct {
-        const char *name;
-        muc_op op;
-    } functions[] = { { "Relu", MUC_OP_RELU },
-                      { "Sigmoid", MUC_OP_SIGMOID },
-                      { "Tanh", MUC_OP_TANH } };
     uint32_t tensors[3], x, count = onnx_has_input(call, 2) ? 3 : 2;
     const char *activation;
 
@@ -231,13 +230,8 @@ muc_status onnx_import_fused_conv(onnx_call *call)
     for (uint32_t i = 0; i < count; i++)
         MUC_TRY(onnx_input(call, i, &tensors[i]));
     MUC_TRY(onnx_string(call, "activation", "", &activation));
-    MUC_TRY(import_inner(call, "Conv", NEWEST, tensors, count, &x));
-    for (size_t i = 0; i < MUC_COUNT(functions); i++)
-        if (strcmp(activation, functions[i].name) == 0)
-            return onnx_emit(call, functions[i].op, &x, 1, NULL, 1);
-    if (activation[0])
-        return onnx_fail(call, MUC_UNSUPPORTED, "activation '%.40s'", activation);
-    return onnx_emit(call, MUC_OP_IDENTITY, &x, 1, NULL, 1);
+    MUC_TRY(import_inner(call, "Conv", NEWEST, tensors, count, activation[0] ? &x : NULL));
+    return activation[0] ? import_inner(call, activation, NEWEST, &x, 1, NULL) : MUC_OK;
 }
 
 /* x + skip (+ bias), normalised; output 3 is the sum. Simplified: by the root of squares. */

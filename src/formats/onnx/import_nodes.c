@@ -221,7 +221,8 @@ static muc_status check_attributes(const onnx_call *call)
     for (size_t i = 0; i < call->proto->n_attribute; i++)
         if (!(call->used >> i & 1))
             return onnx_fail(call, MUC_UNSUPPORTED,
-                             "attribute '%s' is unknown in version %" PRId64 " of the operator set",
+                             "muc reads no attribute '%s' in version %" PRId64
+                             " of the operator set",
                              call->proto->attribute[i]->name, call->version);
     return MUC_OK;
 }

@@ -10,7 +10,7 @@ static muc_status emit_reshape(onnx_call *call, uint32_t x, const onnx_shape *to
     muc_attributes a = { .count = 0 };
 
     muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, to->dims, to->rank);
-    return onnx_emit(call, MUC_OP_RESHAPE, &x, 1, &a, 1);
+    return onnx_emit(call, call->row->op, &x, 1, &a, 1);
 }
 
 muc_status onnx_import_reshape(onnx_call *call)
@@ -175,7 +175,7 @@ muc_status onnx_import_slice(onnx_call *call)
     muc_attributes_set_exprs(&a, MUC_KEY_STARTS, starts, (uint32_t)s.count);
     muc_attributes_set_exprs(&a, MUC_KEY_SIZES, sizes, (uint32_t)s.count);
     muc_attributes_set_integers(&a, MUC_KEY_STEPS, steps, (uint32_t)s.count);
-    return onnx_emit(call, MUC_OP_SLICE, &x, 1, &a, 1);
+    return onnx_emit(call, call->row->op, &x, 1, &a, 1);
 }
 
 /* as equal as can be, the last the smaller */
@@ -287,7 +287,7 @@ muc_status onnx_import_expand(onnx_call *call)
             *dim = from.dims[i]; /* the graph checks that others are equal or stretched */
     }
     muc_attributes_set_exprs(&a, MUC_KEY_SHAPE, to.dims, to.rank);
-    return onnx_emit(call, MUC_OP_EXPAND, &x, 1, &a, 1);
+    return onnx_emit(call, call->row->op, &x, 1, &a, 1);
 }
 
 /* A diagonal that dimensions decide, 0 at least, is a choice by row + diagonal and column. */

@@ -86,7 +86,7 @@ muc_status onnx_import_cross_entropy(onnx_call *call)
 {
     if (wants_log_probabilities(call))
         return onnx_cook(call, "log_softmax 0 axis=1 @reduction");
-    return cook_loss(call, "log>1 = log_softmax 0 axis=1;", "log");
+    return cook_loss(call, "log_prob>1 = log_softmax 0 axis=1;", "log_prob");
 }
 
 /* (e^log_prob - 1 at the label) dy / N, the gradient of the mean over N images; dy is 1 / N where
