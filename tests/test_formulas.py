@@ -185,14 +185,14 @@ def table(name, kinds):
 
 def rows():
     """(operator, attribute values that choose it, inputs, real formula or None, integer formula or None) of each formula."""
-    names, found = {}, []
+    operators, found = {}, []
     for match, parts in table("elementwise.def", "(REAL|NUMBER|WHOLE|TRUTH|TEST)(_IF)?"):
         if match[2]:
-            operator, values = names[parts[1]], {parts[2].lower(): parts[3].replace("MUC_WORD_", "").lower()}
-            formulas, inputs = parts[4:], "ONE" if operator == "gelu" else "TWO"
+            operator, inputs = operators[parts[1]]
+            values, formulas = {parts[2].lower(): parts[3].replace("MUC_WORD_", "").lower()}, parts[4:]
         else:
-            operator, values, inputs, formulas = parts[1].strip('"'), {}, parts[2], parts[5:-1]
-            names[parts[0]] = operator
+            operator, inputs = operators[parts[0]] = parts[1].strip('"'), parts[2]
+            values, formulas = {}, parts[5:-1]
         real = None if match[1] == "WHOLE" else formulas[0]
         whole = None if match[1] in ("REAL", "TEST") else formulas[-1]
         found.append((operator, values, 1 if inputs in ("ONE", "TESTED") else 2, real, whole))

@@ -296,7 +296,7 @@ def agree(found, expected):
 
 
 def test_every_nest_has_cases_here():
-    assert set(nests()) == set(CASES), "a nest of src/operators has no case in this test"
+    assert not set(nests()) ^ set(CASES), f"nests of src/operators without cases here, or the reverse: {', '.join(set(nests()) ^ set(CASES))}"
 
 
 def test_operators_are_what_they_are_said_to_be():
@@ -318,6 +318,7 @@ OTHER = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "<": ">", ">": "<", "
          "+=": "-=", "-=": "+=", "*=": "+=", "LESSER": "LARGER", "LARGER": "LESSER"}
 BOUND = {"<": "<=", ">": ">=", "<=": "<", ">=": ">"}
 TYPES = {"T", "Y", "B"}
+DECLARED = {*TYPES, "A", "INDEX", "PLACE"}
 
 
 def nests():
@@ -349,7 +350,8 @@ def changes(tokens):
             yield i, [OTHER[token]], 1
         if token in BOUND:
             yield i, [BOUND[token]], 1
-        if token[:1].isdigit():
+        longer_array = before == "[" and tokens[i - 3] in DECLARED  # which computes the same
+        if token[:1].isdigit() and not longer_array:
             yield i, [str(float(token) * 1.1) if "." in token else str(int(token) + 1)], 1
         simple = re.match(r"\w", before) and re.match(r"\w", after) and tokens[i - 2] not in (")", "-", "+", "*", "/", "%")
         if token in ("-", "/", "%") and simple and tokens[i + 2] not in ("[", "("):
@@ -475,12 +477,11 @@ def survivors(name, tokens, variants, cases, of_cases):
 
 # changes that compute the same
 EQUIVALENT = {**{name: ["x >>>=<< most ?", "( found = >>2<<"] for name in ("softmax", "log_softmax", "hardmax")}, "grid_sample": [
-    "[ >>4<< ]", ">>65<<",  # longer arrays
     ">>1073741825<<", "x >>>=<< - 1073741824", "x >><=<< 1073741824",  # any bound far outside
     "x >>>=<< 0 : below", "below -= x >><=<<", "far >><=<< 0", "far >><=<< 1", "place >><=<< 0 ? 0", "place < >>1<< ? 0",  # both ways meet there
     "? size >>+<< 1",  # every pixel beyond the end is the last one
     "- >>2<< : row",  # any number below 0
-], **{name: ["[ >>9<< ]", "i >><=<< length"] for name in ("gather_places", "scatter_places")},  # behind the last there are zeros
+], **{name: ["i >><=<< length"] for name in ("gather_places", "scatter_places")},  # behind the last there are zeros
     "top_k": ["k >><=<< count ?"]}  # both ways meet there
 
 
