@@ -336,50 +336,6 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
 
 /* ---- without weights ---- */
 
-typedef struct pooler {
-    const char *name;
-    void (*run)(const mur_pool_s8 *, const int8_t *, int8_t *);
-    void (*ref)(const mur_pool_s8 *, const int8_t *, int8_t *);
-} pooler;
-
-typedef struct adder {
-    const char *name;
-    void (*run)(const mur_add_s8 *, const int8_t *, const int8_t *, int8_t *);
-    void (*ref)(const mur_add_s8 *, const int8_t *, const int8_t *, int8_t *);
-} adder;
-
-typedef struct multiplier {
-    const char *name;
-    void (*run)(const mur_mul_s8 *, const int8_t *, const int8_t *, int8_t *);
-} multiplier;
-
-typedef struct averager {
-    const char *name;
-    void (*run)(const mur_mean_s8 *, const int8_t *, int8_t *);
-} averager;
-
-#define ROW_OF(isa, name) \
-    { \
-#isa "_" #name, mur_##isa##_##name, mur_ref_##name \
-    }
-
-static const pooler poolers[] = { ROW_OF(dsp, max_pool_s8),     ROW_OF(mve, max_pool_s8),
-                                  ROW_OF(rvv, max_pool_s8),     ROW_OF(dsp, average_pool_s8),
-                                  ROW_OF(mve, average_pool_s8), ROW_OF(rvv, average_pool_s8) };
-static const adder adders[] = { ROW_OF(dsp, add_s8), ROW_OF(mve, add_s8), ROW_OF(rvv, add_s8) };
-static const multiplier multipliers[] = { { "dsp_mul_s8", mur_dsp_mul_s8 },
-                                          { "mve_mul_s8", mur_mve_mul_s8 },
-                                          { "rvv_mul_s8", mur_rvv_mul_s8 },
-                                          { "ref_mul_s8", mur_ref_mul_s8 } };
-
-static const averager averagers[] = { { "mve_mean_s8", mur_mve_mean_s8 },
-                                      { "ref_mean_s8", mur_ref_mean_s8 } };
-
-static int same_outputs(const int8_t *a, const int8_t *b)
-{
-    return memcmp(a, b, MOST) == 0;
-}
-
 static void draw_pool(mur_pool_s8 *l)
 {
     memset(l, 0, sizeof(*l));
@@ -490,7 +446,37 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
     }
 }
 
-uint32_t nn_check_others(uint32_t rounds, const char **name)
+/* A kernel beside what gives the expected outputs, which begin at memory + GUARD. */
+#define TRY(isa, name, expect, ...) \
+    memset(memory, 0x5a, sizeof(memory)); \
+    expect; \
+    mur_##isa##_##name(__VA_ARGS__, memory + MOST + GUARD); \
+    if (memcmp(memory, memory + MOST, MOST) != 0) { \
+        wrong++; \
+        *last = #isa "_" #name; \
+    }
+#define TRY_BESIDE_REF(isa, name, ...) \
+    TRY(isa, name, mur_ref_##name(__VA_ARGS__, memory + GUARD), __VA_ARGS__)
+#define TRY_max_pool_s8(isa) TRY_BESIDE_REF(isa, max_pool_s8, &pool, input)
+#define TRY_average_pool_s8(isa) TRY_BESIDE_REF(isa, average_pool_s8, &pool, input)
+#define TRY_add_s8(isa) TRY_BESIDE_REF(isa, add_s8, &sum, input, input + MOST / 2)
+#define TRY_mul_s8(isa) \
+    TRY(isa, mul_s8, judge_mul(&product, input, input + MOST / 2, memory + GUARD), &product, \
+        input, input + MOST / 2)
+#define TRY_mean_s8(isa) TRY(isa, mean_s8, judge_mean(&mean, input, memory + GUARD), &mean, input)
+/* those of rows are nn_row_cases.c's */
+#define TRY_softmax_s8(isa)
+#define TRY_softmax_exps_s8(isa)
+#define TRY_log_softmax_s8(isa)
+#define TRY_norm_s8(isa)
+#define TRY_requant_s8(isa) /* ref has the only one */
+
+#define TRY_CONV(isa, name)
+#define TRY_PRODUCT(isa, name)
+#define TRY_UNARY(isa, name) TRY_##name(isa)
+#define TRY_BINARY(isa, name) TRY_##name(isa)
+
+uint32_t nn_check_others(uint32_t rounds, const char **last)
 {
     uint32_t wrong = 0;
 
@@ -507,42 +493,9 @@ uint32_t nn_check_others(uint32_t rounds, const char **name)
         draw_mean(&mean);
         for (int32_t i = 0; i < MOST; i++)
             input[i] = (int8_t)draw();
-        for (size_t i = 0; i < sizeof(poolers) / sizeof(*poolers); i++) {
-            memset(memory, 0x5a, sizeof(memory));
-            poolers[i].ref(&pool, input, memory + GUARD);
-            poolers[i].run(&pool, input, memory + MOST + GUARD);
-            if (same_outputs(memory, memory + MOST))
-                continue;
-            wrong++;
-            *name = poolers[i].name;
-        }
-        for (size_t i = 0; i < sizeof(adders) / sizeof(*adders); i++) {
-            memset(memory, 0x5a, sizeof(memory));
-            adders[i].ref(&sum, input, input + MOST / 2, memory + GUARD);
-            adders[i].run(&sum, input, input + MOST / 2, memory + MOST + GUARD);
-            if (same_outputs(memory, memory + MOST))
-                continue;
-            wrong++;
-            *name = adders[i].name;
-        }
-        for (size_t i = 0; i < sizeof(averagers) / sizeof(*averagers); i++) {
-            memset(memory, 0x5a, sizeof(memory));
-            judge_mean(&mean, input, memory + GUARD);
-            averagers[i].run(&mean, input, memory + MOST + GUARD);
-            if (same_outputs(memory, memory + MOST))
-                continue;
-            wrong++;
-            *name = averagers[i].name;
-        }
-        for (size_t i = 0; i < sizeof(multipliers) / sizeof(*multipliers); i++) {
-            memset(memory, 0x5a, sizeof(memory));
-            judge_mul(&product, input, input + MOST / 2, memory + GUARD);
-            multipliers[i].run(&product, input, input + MOST / 2, memory + MOST + GUARD);
-            if (same_outputs(memory, memory + MOST))
-                continue;
-            wrong++;
-            *name = multipliers[i].name;
-        }
+#define MUR_NN(isa, name, kind, descriptor) TRY_##kind(isa, name)
+#include "mur_nn.def"
+#undef MUR_NN
     }
     return wrong;
 }

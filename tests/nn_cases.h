@@ -28,9 +28,9 @@ typedef struct nn_result {
 /* `rounds` random layers of all kinds. overlapping: in and out share memory as far as allowed. */
 nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping);
 
-/* Kernels without weights that are not ref's, against ref's, in `rounds` random layers: how many
- * layers differ, the last such kernel's name in *name. */
-uint32_t nn_check_others(uint32_t rounds, const char **name);
+/* Kernels without weights but for those of rows, in `rounds` random layers: how many layers are
+ * wrong, the last such kernel's name in *last. */
+uint32_t nn_check_others(uint32_t rounds, const char **last);
 
 /* 64 KiB that cases of other files may use between calls of these */
 void *nn_spare(void);
