@@ -31,14 +31,13 @@ def measured():
 
 def counted_core(core):
     """The core of bench/cycles that stands for one of cores.def."""
-    return {"CORTEX_M0": "cortex-m0plus", "CORTEX_M23": "cortex-m0plus", "CORTEX_M33": "cortex-m4", "RV32IMC": "e31", "RV32IMAC": "e31",
-            "RV32IMAFC": "e31"}.get(core, core.lower().replace("_", "-"))
+    return {"RV32IMC": "e31", "RV32IMAFC": "e31"}.get(core, core.lower().replace("_", "-"))
 
 
 def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
     table = (ROOT / "src/targets/mcu/machines/core_cycles.def").read_text(encoding="utf-8")
     rows = {(core, of): (int(a), int(b)) for core, of, a, b in re.findall(r"^MUC_MCU_CORE_CYCLES\((\w+), (\w+), (\d+), (\d+)\)", table, re.M)}
-    assert len(rows) == 23
+    assert len(rows) == 15
     for (core, of), extremes in rows.items():
         name = counted_core(core)
         figures = [round(1000 * float(row["cycles per product"])) for row in measured()
@@ -49,7 +48,7 @@ def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
 def test_cycles_of_tokens_are_the_extremes_of_the_measured_models():
     table = (ROOT / "src/targets/mcu/machines/token_cycles.def").read_text(encoding="utf-8")
     rows = re.findall(r"^MUC_MCU_TOKEN_CYCLES\((\w+), (\d+), (\d+)\)", table, re.M)
-    assert len(rows) == 11
+    assert len(rows) == 7
     with open(ROOT / "bench/token_cycles.csv", newline="", encoding="utf-8") as file:
         told = list(csv.DictReader(file))
     for core, least, most in rows:
@@ -83,10 +82,10 @@ def test_a_token_of_a_language_model_takes_its_products_times_the_cycles_of_one(
 def test_rates_of_layers_are_the_medians_of_the_measured_ones():
     table = (ROOT / "src/targets/mcu/machines/layer_rates.def").read_text(encoding="utf-8")
     rows = {core: tuple(map(int, rates)) for core, *rates in re.findall(r"^MUC_MCU_LAYER_RATES\((\w+), (\d+), (\d+), (\d+)\)", table, re.M)}
-    board_of = {"CORTEX_M0PLUS": "m0", "CORTEX_M23": "m0", "CORTEX_M33": "m4", "CORTEX_M85": "m55"}
+    board_of = {"CORTEX_M0PLUS": "m0", "CORTEX_M85": "m55"}
     with open(ROOT / "bench/layers.csv", newline="", encoding="utf-8") as file:
         measured_ones = {row["board"]: row for row in csv.DictReader(file)}
-    assert len(rows) == 12
+    assert len(rows) == 8
     for core, rates in rows.items():
         board = board_of.get(core) or ("rv32" if core.startswith("RV32") else core.lower().replace("cortex_", ""))
         medians = tuple(round(100 * float(measured_ones[board][f"{kind} a product"])) for kind in ("conv", "depthwise", "linear"))

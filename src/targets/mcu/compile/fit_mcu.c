@@ -26,7 +26,7 @@ static const cycle_range token_cycles[MUC_MCU_CORE_COUNT] = {
 void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clock_mhz,
                       double *least, double *most)
 {
-    const cycle_range *range = &core_cycles[core][type];
+    const cycle_range *range = &core_cycles[muc_mcu_core_get(core)->as][type];
 
     *least = macs * range->least / 1e3 / (clock_mhz * 1e3);
     *most = macs * range->most / 1e3 / (clock_mhz * 1e3);
@@ -80,7 +80,7 @@ static void add_time(const muc_mcu_program *program, muc_target_need *need)
     if (machine->has_dma)
         return;
     if (program->lm) {
-        const cycle_range *range = &token_cycles[machine->core];
+        const cycle_range *range = &token_cycles[muc_mcu_core_get(machine->core)->as];
 
         count_token(program, &need->ms_least, &need->ms_most);
         need->ms_least *= range->least / 1e6 / machine->clock_mhz;

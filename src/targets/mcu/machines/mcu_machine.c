@@ -14,7 +14,8 @@
 enum { NAME_CHARACTERS = 64, COMMAND_CHARACTERS = 256, MOST_CORES = 64 };
 
 static const muc_mcu_core_info cores[] = {
-#define MUC_MCU_CORE(id, name, isa, flags, meaning) { name, MUC_MCU_ISA_##isa, flags },
+#define MUC_MCU_CORE(id, name, isa, as, flags, meaning) \
+    { name, MUC_MCU_ISA_##isa, MUC_MCU_CORE_##as, flags },
 #include "targets/mcu/machines/cores.def"
 #undef MUC_MCU_CORE
 };
@@ -91,6 +92,16 @@ typedef struct parser {
 const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core)
 {
     return &cores[core];
+}
+
+bool muc_mcu_core_find(const char *name, muc_mcu_core *out)
+{
+    for (unsigned i = 0; i < MUC_COUNT(cores); i++)
+        if (strcmp(cores[i].name, name) == 0) {
+            *out = (muc_mcu_core)i;
+            return true;
+        }
+    return false;
 }
 
 int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel)

@@ -32,7 +32,7 @@ typedef enum muc_mcu_isa {
 } muc_mcu_isa;
 
 typedef enum muc_mcu_core {
-#define MUC_MCU_CORE(id, name, isa, flags, meaning) MUC_MCU_CORE_##id,
+#define MUC_MCU_CORE(id, name, isa, as, flags, meaning) MUC_MCU_CORE_##id,
 #include "targets/mcu/machines/cores.def"
 #undef MUC_MCU_CORE
     MUC_MCU_CORE_COUNT
@@ -41,6 +41,7 @@ typedef enum muc_mcu_core {
 typedef struct muc_mcu_core_info {
     const char *name;
     muc_mcu_isa isa;
+    muc_mcu_core as;   /* whose measured figures hold for it */
     const char *flags; /* of gcc and clang */
 } muc_mcu_core_info;
 
@@ -81,6 +82,7 @@ typedef struct muc_mcu_machine {
 } muc_mcu_machine;
 
 const muc_mcu_core_info *muc_mcu_core_get(muc_mcu_core core);
+bool muc_mcu_core_find(const char *name, muc_mcu_core *out);
 /* How well a kernel's instruction set suits a machine's: 2 its own, 1 one that it has too, 0 plain
  * C, below 0 not at all. */
 int muc_mcu_isa_suits(muc_mcu_isa machine, muc_mcu_isa kernel);

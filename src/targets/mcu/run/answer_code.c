@@ -63,13 +63,7 @@ static uint64_t macs_of_type(const json_t *steps, const char *type)
 
 static bool find_core(const answering *a, muc_mcu_core *out)
 {
-    for (unsigned core = 0; core < MUC_MCU_CORE_COUNT; core++)
-        if (strcmp(muc_mcu_core_get((muc_mcu_core)core)->name, muc_member_text(a->json, "core")) ==
-            0) {
-            *out = (muc_mcu_core)core;
-            return true;
-        }
-    return false;
+    return muc_mcu_core_find(muc_member_text(a->json, "core"), out);
 }
 
 /* ---- speed ---- */

@@ -14,27 +14,15 @@ enum { CONVOLUTION, DEPTHWISE, LINEAR, KIND_COUNT };
 static const char *const kind_names[KIND_COUNT] = { "a convolution", "a depthwise layer",
                                                     "a linear layer" };
 
-static const struct core_rates {
-    muc_mcu_core core;
-    double rates[KIND_COUNT]; /* hundredths of an instruction, of a product */
-} all_rates[] = {
+/* hundredths of an instruction, of a product; 0: not known */
+static const double rates[MUC_MCU_CORE_COUNT][KIND_COUNT] = {
 #define MUC_MCU_LAYER_RATES(core, convolution, depthwise, linear) \
-    { MUC_MCU_CORE_##core, { convolution, depthwise, linear } },
+    [MUC_MCU_CORE_##core] = { convolution, depthwise, linear },
 #include "targets/mcu/machines/layer_rates.def"
 #undef MUC_MCU_LAYER_RATES
 };
 
 static const double slow_from = 2; /* times the rate */
-
-static const struct core_rates *find_rates(const json_t *json)
-{
-    const char *core = muc_member_text(json, "core");
-
-    for (size_t i = 0; i < MUC_COUNT(all_rates); i++)
-        if (strcmp(muc_mcu_core_get(all_rates[i].core)->name, core) == 0)
-            return &all_rates[i];
-    return NULL;
-}
 
 /* of the first result, "i8 [1, 28, 1, 40]": elements, and the last dimension */
 static void read_shape(const char *shape, uint64_t *elements, uint64_t *channels)
@@ -56,11 +44,10 @@ static int kind_of(const json_t *step)
 }
 
 /* What about a step is to change: the first thing that is the matter with it. */
-static muc_status find_cause(muc_context *ctx, muc_arena *arena, const struct core_rates *known,
+static muc_status find_cause(muc_context *ctx, muc_arena *arena, const muc_mcu_core_info *core,
                              const json_t *step, const char **out)
 {
     const char *function = muc_member_text(step, "function");
-    const muc_mcu_core_info *core = muc_mcu_core_get(known->core);
     uint64_t macs = muc_member_count(step, "macs"), elements, channels, each;
 
     read_shape(muc_member_text(step, "shape"), &elements, &channels);
@@ -92,20 +79,23 @@ static muc_status find_cause(muc_context *ctx, muc_arena *arena, const struct co
 muc_status muc_code_judge_layer(muc_context *ctx, muc_arena *arena, const json_t *json,
                                 const json_t *step, uint64_t instructions, const char **out)
 {
-    const struct core_rates *known = find_rates(json);
     const char *name = muc_member_text(step, "operator"), *cause;
     double macs = (double)muc_member_count(step, "macs"), usual, times;
+    const muc_mcu_core_info *info;
+    muc_mcu_core core;
 
     *out = NULL;
-    if (!known || macs <= 0 || json_is_object(json_object_get(step, "tiles")) ||
+    if (!muc_mcu_core_find(muc_member_text(json, "core"), &core) || macs <= 0 ||
+        json_is_object(json_object_get(step, "tiles")) ||
         strncmp(muc_member_text(step, "shape"), "i8 ", 3) != 0 ||
         (strncmp(name, "conv", 4) != 0 && strcmp(name, "linear") != 0))
         return MUC_OK;
-    usual = known->rates[kind_of(step)] / 100;
-    times = (double)instructions / macs / usual;
+    info = muc_mcu_core_get(core);
+    usual = rates[info->as][kind_of(step)] / 100;
+    times = usual > 0 ? (double)instructions / macs / usual : 0;
     if (times < slow_from)
         return MUC_OK;
-    MUC_TRY(find_cause(ctx, arena, known, step, &cause));
+    MUC_TRY(find_cause(ctx, arena, info, step, &cause));
     return muc_arena_format(ctx, arena, out,
                             "%.2g times the instructions of %s (%.3g a product): %s", times,
                             kind_names[kind_of(step)], usual, cause);
