@@ -13,6 +13,11 @@ static const muc_lowbit_info table[] = {
 #undef MUC_LOWBIT
 };
 
+#define MUC_LOWBIT(id, name, bits, group, meaning) \
+    _Static_assert(8 % (bits) == 0, #id ": a byte has whole indices");
+#include "quant/lowbit.def"
+#undef MUC_LOWBIT
+
 enum { GROUP = 32, MEANS_STEPS = 20, STARTS = 24, REFINEMENTS = 4 };
 static const double most_number = 65504, least_scale = 6e-8;
 
