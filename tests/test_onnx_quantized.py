@@ -151,6 +151,53 @@ def test_a_product_of_matrices_of_bytes():
         assert "mur_ref_fc_coded_s8(" in text, text
 
 
+def quantized(net, x, scale, zero, output=""):
+    """a tensor that is quantized and dequantized"""
+    q = net.op("QuantizeLinear", [x, F(scale), np.uint8(zero)], output or f"{x}_q")
+    return q if output else net.op("DequantizeLinear", [q, F(scale), np.uint8(zero)], f"{x}_d")
+
+
+def test_what_only_moves_numbers_parts_no_integers():
+    """a pair of steps stands around products alone: reshapes and transposes between move integers"""
+    x, w, scales = draw(1, 6, 4, 2), draw(48, 5, dtype="int8"), F(RNG.uniform(0.005, 0.01, 5))
+    net = Net(x=x)
+    net.op("DequantizeLinear", ["x", S, Z], "real")
+    net.op("Transpose", ["real"], "turned", perm=[0, 2, 3, 1])
+    net.op("Flatten", ["turned"], "flat")
+    net.op("DequantizeLinear", [w, scales, np.zeros(5, np.int8)], "w", axis=1)
+    net.op("MatMul", ["flat", "w"], "sums")
+    quantized(net, "sums", 0.2, 130, "y")
+    y = real(x, S, 120).transpose(0, 2, 3, 1).reshape(1, 48) @ (w * scales.astype(np.float64))
+    text = check(net, stored(y, 0.2, 130), step=1)
+    assert "mur_ref_fc_coded_s8(" in text, text
+
+
+def test_a_product_with_a_turned_matrix_and_its_softmax_are_integers():
+    q, k = draw(1, 7, 16), draw(1, 9, 16)
+    net = Net(q=q, k=k)
+    net.op("DequantizeLinear", ["q", S, Z], "q_d")
+    net.op("DequantizeLinear", ["k", S, Z], "k_d")
+    net.op("Transpose", ["k_d"], "turned", perm=[0, 2, 1])
+    net.op("MatMul", ["q_d", "turned"], "sums")
+    net.op("Softmax", [quantized(net, "sums", 0.125, 128)], "parts", axis=2)
+    quantized(net, "parts", 1 / 256, 0, "y")
+    sums = real(stored(real(q, S, 120) @ real(k, S, 120).transpose(0, 2, 1), 0.125, 128), 0.125, 128)
+    text = check(net, stored(softmax(sums), 1 / 256, 0), step=1)
+    assert "mur_ref_softmax_s8(" in text and "_f32(" not in text.replace("quantize_f32(", ""), text
+
+
+def test_transposed_convolutions_have_a_scale_a_channel():
+    x, w, scales = draw(1, 4, 3, 3), draw(4, 5, 2, 2, dtype="int8"), F(RNG.uniform(0.005, 0.01, 5))
+    net = Net(x=x)
+    net.op("DequantizeLinear", ["x", S, Z], "real")
+    net.op("DequantizeLinear", [w, scales, np.zeros(5, np.int8)], "w", axis=1)
+    net.op("ConvTranspose", ["real", "w"], "sums", strides=[2, 2])
+    quantized(net, "sums", 0.1, 128, "y")
+    y = np.einsum("nchw,coij->nohiwj", real(x, S, 120), w * scales.reshape(-1, 1, 1).astype(np.float64)).reshape(1, 5, 6, 6)
+    text = check(net, stored(y, 0.1, 128), step=1)
+    assert "mur_ref_conv_pairs_s8(" in text, text
+
+
 def dynamic(x):
     """DynamicQuantizeLinear."""
     low, high = min(0, x.min()), max(0, x.max())

@@ -238,7 +238,7 @@ static muc_status dequantize(muc_rewrite *r, const muc_node *node, bool *done)
 
 /* ---- operators between ---- */
 
-typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, OUTPUT_SCALE, WEIGHTED } kind;
+typedef enum kind { NONE, ANY_SCALE, ONE_SCALE, OUTPUT_SCALE, SHARES, WEIGHTED } kind;
 
 static kind kind_of(muc_op op)
 {
@@ -292,6 +292,7 @@ static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor 
 /* weights of 8 bits with a scale for all or one an output, and a bias that can be integers */
 static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
 {
+    bool spreads = muc_op_real_product(op->op) == MUC_PRODUCT_SPREAD;
     uint32_t w = muc_graph_integers_of(&r->old, op->inputs[1]), bias = muc_node_input(op, 2);
     const muc_tensor *weights, *b;
     uint32_t integers;
@@ -300,7 +301,8 @@ static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
         return false;
     weights = muc_rewrite_old(r, w);
     if (muc_dtype_get(weights->dtype)->block_bytes != 1 ||
-        (weights->quantization->count > 1 && weights->quantization->axis != 0))
+        (weights->quantization->count > 1 && weights->quantization->axis != spreads) ||
+        (spreads && muc_node_integer_or(op, MUC_KEY_GROUPS, 1) != 1))
         return false;
     if (bias == MUC_NO_ID)
         return true;
@@ -312,6 +314,13 @@ static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
     return muc_rewrite_is_constant(r, bias) && b->dtype == MUC_F32;
 }
 
+/* parts of one along the last dimension, in the scale that their kernel has */
+static bool has_shares(const muc_node *op, const muc_tensor *out)
+{
+    return muc_node_integer(op, MUC_KEY_AXIS) + 1 == (int64_t)out->rank && out->dtype == MUC_I8 &&
+           muc_scale_of(out) == 1 / 256.0f && muc_zero_of(out) == -128;
+}
+
 static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *quantize)
 {
     const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
@@ -319,8 +328,8 @@ static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *q
     uint32_t activations = k == WEIGHTED ? 1 : op ? op->input_count : 0;
 
     if (k == NONE || (muc_op_has_table(op->op) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
-        op->output_count != 1 || op->input_count > MOST_INPUTS ||
-        !muc_rewrite_only_reader(r, quantize->inputs[0]))
+        (k == SHARES && !has_shares(op, out)) || op->output_count != 1 ||
+        op->input_count > MOST_INPUTS || !muc_rewrite_only_reader(r, quantize->inputs[0]))
         return false;
     for (uint32_t i = 0; i < activations; i++) {
         uint32_t id = muc_graph_integers_of(&r->old, op->inputs[i]);
@@ -345,6 +354,25 @@ static muc_status change_scale(muc_rewrite *r, const muc_node *quantize, uint32_
         return MUC_OK;
     return muc_rewrite_add(r, MUC_OP_QUANTIZE, quantize->name, tensor, 1, quantize->attributes,
                            quantize->attribute_count, out->quantization, tensor);
+}
+
+/* what only moves dequantized numbers moves their integers, and is dequantized behind that */
+static muc_status move_integers(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    uint32_t x =
+        node->input_count == 1 ? muc_graph_integers_of(&r->old, node->inputs[0]) : MUC_NO_ID;
+    uint32_t flags = muc_op_get(node->op)->flags;
+    const muc_node *reader = muc_rewrite_only_reader(r, node->outputs[0]);
+
+    if (x == MUC_NO_ID || muc_rewrite_old(r, x)->quantization->count > 1 ||
+        muc_rewrite_is_constant(r, x) || !(flags & MUC_OP_MOVES) || flags & MUC_OP_STATEFUL ||
+        node->output_count != 1 || (reader && reader->op == MUC_OP_QUANTIZE))
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, x, &x));
+    MUC_TRY(muc_rewrite_add(r, node->op, node->name, &x, 1, node->attributes, node->attribute_count,
+                            r->graph->tensors[x].quantization, &x));
+    return muc_rewrite_change(r, node, MUC_OP_DEQUANTIZE, &x, 1, NULL, 0);
 }
 
 static muc_status fold_between(muc_rewrite *r, const muc_node *node, bool *done)
@@ -481,7 +509,8 @@ muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const tensors[] = { quantize, dequantize };
     static muc_rewrite_rule *const products[] = { product_is_linear };
-    static muc_rewrite_rule *const operators[] = { quantize_before_relu, fold_between };
+    static muc_rewrite_rule *const operators[] = { quantize_before_relu, fold_between,
+                                                   move_integers };
 
     MUC_TRY(muc_rewrite_with(ctx, graph, tensors, MUC_COUNT(tensors), NULL));
     MUC_TRY(muc_rewrite_with(ctx, graph, products, MUC_COUNT(products), NULL));
