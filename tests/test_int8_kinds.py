@@ -64,5 +64,14 @@ def test_networks_of_functions_alone_are_tables():
         assert "lookup" in judge(text, {"x": x}, lambda x: [real(x)], decibels), operator
 
 
+def test_the_greatest_is_found_among_integers():
+    x = draw(SAMPLES * 4, 12)
+    x[np.arange(len(x)), RNG.integers(0, 12, len(x))] += 6  # greater by many steps
+    text = ("tensor x = input f32 [4, 12]\n" + const("w", np.eye(12)) + "node a f32 [4, 12] = linear x, w\n"
+            "node y i64 [4, 1] = arg_max a axis=1\noutput y\n")
+    layers = judge(text, {"x": x}, lambda x: [x.argmax(1)[:, None]], 100)
+    assert layers == ["linear", "arg_max"], layers
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

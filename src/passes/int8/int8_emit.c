@@ -508,8 +508,20 @@ static muc_status emit_shared(pass *p, const muc_node *node)
     return status;
 }
 
+/* places of numbers, which are those of the integers that they are dequantized from */
+static bool finds_among_integers(const pass *p, const muc_node *node)
+{
+    return muc_op_get(node->op)->flags & MUC_OP_QUANTIZED && !is_real(p, node->outputs[0]) &&
+           p->made[node->inputs[0]] != MUC_NO_ID && p->r.map[node->inputs[0]] == MUC_NO_ID;
+}
+
 static muc_status emit_float(pass *p, const muc_node *node)
 {
+    if (finds_among_integers(p, node)) {
+        p->result->integer_nodes++;
+        return muc_rewrite_change(&p->r, node, node->op, &p->made[node->inputs[0]], 1,
+                                  node->attributes, node->attribute_count);
+    }
     for (uint32_t i = 0; i < node->input_count; i++) {
         uint32_t x;
 
