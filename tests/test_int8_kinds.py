@@ -64,6 +64,13 @@ def test_networks_of_functions_alone_are_tables():
         assert "lookup" in judge(text, {"x": x}, lambda x: [real(x)], decibels), operator
 
 
+def test_truths_of_real_numbers_are_named():
+    x, v = draw(SAMPLES * 4, 16), draw(16, 16)
+    text = ("tensor x = input f32 [4, 16]\n" + const("w", np.eye(16)) + const("v", v) + "node a f32 [4, 16] = linear x, w\n"
+            "node b f32 [4, 16] = linear x, v\nnode t bool [4, 16] = greater a, b\nnode y f32 [4, 16] = where t, a, b\noutput y\n")
+    judge(text, {"x": x}, lambda x: [np.maximum(x, x @ v.T)], 30, stays_float=["greater"])
+
+
 def test_the_greatest_is_found_among_integers():
     x = draw(SAMPLES * 4, 12)
     x[np.arange(len(x)), RNG.integers(0, 12, len(x))] += 6  # greater by many steps

@@ -1,5 +1,6 @@
 """ONNX networks as ONNX Runtime's quantizers, optimisations and training write them: through the
 reference and through C, against NumPy by the operators' definitions."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -196,6 +197,20 @@ def test_transposed_convolutions_have_a_scale_a_channel():
     y = np.einsum("nchw,coij->nohiwj", real(x, S, 120), w * scales.reshape(-1, 1, 1).astype(np.float64)).reshape(1, 5, 6, 6)
     text = check(net, stored(y, 0.1, 128), step=1)
     assert "mur_ref_conv_pairs_s8(" in text, text
+
+
+def test_what_stays_real_among_integers_is_named():
+    net = Net(x=draw(2, 12))
+    net.op("DequantizeLinear", ["x", S, Z], "real")
+    net.op("CumSum", ["real", np.int32(1)], "sums")
+    net.op("Sigmoid", [quantized(net, "sums", 0.1, 128)], "s")
+    quantized(net, "s", 1 / 256, 0, "y")
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "net.onnx"
+        file.write_bytes(net.bytes({"y": ((2, 12), KINDS["uint8"])}))
+        made = json.loads(muc("compile", file, "--target", "mcu", "-o", pathlib.Path(folder) / "code", "--json"))
+    found = {row["operator"] for row in made["float32"]}  # bytes without a scale are also read and written as real numbers
+    assert found == {"dequantize_linear", "cum_sum", "quantize_linear"}, made
 
 
 def dynamic(x):

@@ -437,41 +437,72 @@ static bool is_float(const muc_graph *graph, uint32_t tensor)
     return muc_dtype_get(graph->tensors[tensor].dtype)->kind == MUC_DTYPE_FLOAT;
 }
 
-/* computes with real numbers where its neighbours have integers */
+static bool reads_floats(const muc_graph *graph, const muc_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != MUC_NO_ID && is_float(graph, node->inputs[i]) &&
+            graph->tensors[node->inputs[i]].kind == MUC_TENSOR_ACTIVATION)
+            return true;
+    return false;
+}
+
+/* computes with real numbers where its neighbours have integers, if only whether one is greater */
 static bool stays_float(const muc_graph *graph, const muc_node *node)
 {
+    if (muc_op_get(node->op)->flags & MUC_OP_MOVES && node->input_count == 1)
+        return false;
+    if (!is_float(graph, node->outputs[0]))
+        return !graph->tensors[node->outputs[0]].quantization && reads_floats(graph, node);
     return muc_graph_integers_of(graph, node->outputs[0]) == MUC_NO_ID && node->input_count > 0 &&
-           is_float(graph, node->outputs[0]) &&
            (!(muc_op_get(node->op)->flags & MUC_OP_CONVERTS) || is_float(graph, node->inputs[0]));
 }
 
-static muc_status add_loss(const comparison *c, muc_arena *arena, const char *name, muc_op op,
+static muc_status add_loss(muc_context *ctx, muc_arena *arena, const char *name, muc_op op,
                            muc_int8_loss loss, muc_int8_loss *list, size_t *count)
 {
-    MUC_TRY(muc_arena_string(c->ctx, arena, name, strlen(name), &loss.node));
+    MUC_TRY(muc_arena_string(ctx, arena, name, strlen(name), &loss.node));
     loss.op = muc_op_get(op)->name;
     list[(*count)++] = loss;
     return MUC_OK;
 }
 
+/* list has room for all nodes */
+static muc_status list_floats(muc_context *ctx, const muc_graph *graph, muc_arena *arena,
+                              muc_int8_loss *list, size_t *count)
+{
+    *count = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (stays_float(graph, &graph->nodes[n]))
+            MUC_TRY(add_loss(ctx, arena, graph->nodes[n].name, graph->nodes[n].op,
+                             (muc_int8_loss){ .is_float = true }, list, count));
+    return MUC_OK;
+}
+
+muc_status muc_int8_floats(muc_context *ctx, const muc_graph *graph, muc_arena *arena,
+                           muc_int8_loss **out, size_t *count)
+{
+    bool is_quantized = false;
+
+    *count = 0;
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        is_quantized = is_quantized || (graph->tensors[i].kind == MUC_TENSOR_ACTIVATION &&
+                                        graph->tensors[i].quantization);
+    MUC_TRY(MUC_ARENA_NEW(ctx, arena, graph->node_count + 1, out));
+    return is_quantized ? list_floats(ctx, graph, arena, *out, count) : MUC_OK;
+}
+
 static muc_status list_losses(const comparison *c, muc_arena *arena, muc_int8_loss **out,
                               size_t *count)
 {
-    const muc_graph *graph = c->integer;
-
-    *count = 0;
-    MUC_TRY(MUC_ARENA_NEW(c->ctx, arena, graph->node_count + c->layer_count + 1, out));
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        if (stays_float(graph, &graph->nodes[n]))
-            MUC_TRY(add_loss(c, arena, graph->nodes[n].name, graph->nodes[n].op,
-                             (muc_int8_loss){ .is_float = true }, *out, count));
+    MUC_TRY(MUC_ARENA_NEW(c->ctx, arena, c->integer->node_count + c->layer_count + 1, out));
+    MUC_TRY(list_floats(c->ctx, c->integer, arena, *out, count));
     for (size_t i = 0; i < c->layer_count; i++) {
         const layer *l = &c->layers[i];
         const muc_tensor *tensor = &c->real->tensors[l->real];
         muc_int8_loss loss = { .snr_db = decibels(l->signal, l->noise) };
 
         if (l->noise > 0 && l->signal > 0 && loss.snr_db < MUC_INT8_LOW_DB)
-            MUC_TRY(add_loss(c, arena, tensor->name, c->real->nodes[tensor->producer].op, loss,
+            MUC_TRY(add_loss(c->ctx, arena, tensor->name, c->real->nodes[tensor->producer].op, loss,
                              *out, count));
     }
     return MUC_OK;

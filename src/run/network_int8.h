@@ -48,6 +48,9 @@ enum { MUC_INT8_LOW_DB = 25, MUC_INT8_LOSS_SAMPLES = 16 };
  * it was calibrated on. Names are in arena. */
 muc_status muc_int8_losses(muc_context *ctx, const muc_model *model, muc_arena *arena,
                            muc_int8_loss **out, size_t *count);
+/* What computes with real numbers in a network that came quantized; none in others. */
+muc_status muc_int8_floats(muc_context *ctx, const muc_graph *graph, muc_arena *arena,
+                           muc_int8_loss **out, size_t *count);
 /* Adds the tables below_25_db (node, operator, snr_db) and float32 (node, operator), unless they
  * are empty. */
 struct muc_report;
