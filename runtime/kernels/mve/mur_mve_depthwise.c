@@ -262,7 +262,7 @@ static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const dept
 }
 
 /* how weights are spread, column by column of the planes' rows */
-static void place_taps(depthwise_job *job)
+static __attribute__((noinline, cold)) void place_taps(depthwise_job *job)
 {
     const mur_mve_line *line = &job->line;
 
