@@ -153,14 +153,19 @@ static inline mur_mve_clamp mur_mve_clamp_of(const mur_output_s8 *to)
     return clamp;
 }
 
+/* the same of sums that share both */
+static inline int32x4_t mur_mve_scale_all(int32x4_t sums, int32_t mul, int32_t shift)
+{
+    int32x4_t x = vqrdmulhq_n_s32(sums, mul);
+
+    /* x - 1 of negative x, rounded halves up, is x rounded halves away from zero */
+    return vrshlq_n_s32(vqdmlahq_n_s32(x, x, (int32_t)((uint32_t)shift >> 31)), shift);
+}
+
 /* MUR_REQUANT_Q31 before zero point and clamp of one channel's sums without its bias */
 static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_channel *channel)
 {
-    int32x4_t x = vqrdmulhq_n_s32(vaddq_n_s32(sums, channel->bias), channel->mul);
-
-    /* x - 1 of negative x, rounded halves up, is x rounded halves away from zero */
-    return vrshlq_n_s32(vqdmlahq_n_s32(x, x, (int32_t)((uint32_t)channel->shift >> 31)),
-                        channel->shift);
+    return mur_mve_scale_all(vaddq_n_s32(sums, channel->bias), channel->mul, channel->shift);
 }
 
 #else

@@ -31,12 +31,16 @@ static inline int32_t mur_mve_dot_less_s8(const int8_t *a, const int8_t *b, uint
 {
     int32_t total = 0;
 
-    sum = mur_mve_dot_s8(a, b, count, sum);
-    for (int32_t left = (int32_t)count; left > 0; left -= MUR_MVE_BYTES, a += MUR_MVE_BYTES) {
-        mve_pred16_t some = vctp8q((uint32_t)left);
-
-        total = vaddvaq_p_s8(total, vldrbq_z_s8(a, some), some);
-    }
+    __asm__ volatile("wlstp.8 lr, %4, 2f\n"
+                     "1: vldrb.8 q0, [%2], #16\n"
+                     "vldrb.8 q1, [%3], #16\n"
+                     "vmladava.s8 %0, q0, q1\n"
+                     "vaddva.s8 %1, q0\n"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : "+Te"(sum), "+Te"(total), "+l"(a), "+l"(b)
+                     : "r"(count)
+                     : "lr", "q0", "q1", "memory");
     return (int32_t)((uint32_t)sum - (uint32_t)zero * (uint32_t)total);
 }
 

@@ -2,9 +2,13 @@
  *
  * Sixteen of b's columns are packed by fours, vectors of each column side by side; then each row of
  * a is multiplied with them, where it lies or, of uint8, where its copy as int8 does. What b's zero
- * point takes from a sum is that times the sum of the row. */
+ * point takes from a sum is that times the sum of the row. Few rows are multiplied with columns
+ * whose bytes lie side by side where these are. */
+#include <stddef.h>
+
 #include "mur_mve_matmul.h"
 
+#include "mur_mve_dot.h"
 #include "mur_mve_sums.h"
 
 typedef struct job {
@@ -102,6 +106,38 @@ static void pack_panel(const job *w, const uint8_t *b, int32_t columns)
 
 #if MUR_HAVE_MVE
 
+/* outputs that are not simple, one after the other */
+static __attribute__((noinline)) int32x4_t outputs_of(const mur_matmul_s8 *layer, int32x4_t sums)
+{
+    int32_t y[4];
+
+    vstrwq_s32(y, sums);
+    for (int32_t i = 0; i < 4; i++)
+        y[i] = mur_matmul_output(layer, y[i]);
+    return vldrwq_s32(y);
+}
+
+/* four sums, of which up to four are there, to outputs */
+static inline __attribute__((always_inline)) void
+put_four(const job *w, mur_mve_clamp clamp, int32x4_t sums, int32_t left, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+
+    if (w->simple) {
+        sums = mur_mve_scale_all(sums, layer->mul, layer->shift);
+        sums = vminq_s32(vmaxq_s32(vaddq_n_s32(sums, clamp.zero), clamp.min), clamp.max);
+        sums = veorq_s32(sums, vdupq_n_s32(layer->out_flip));
+    } else {
+        sums = outputs_of(layer, sums);
+    }
+    vstrbq_p_s32((int8_t *)out, sums, vctp32q((uint32_t)left));
+}
+
+static void put_some(const job *w, const int32_t sums[4], int32_t left, uint8_t *out)
+{
+    put_four(w, mur_mve_clamp_of(&w->layer->output), vldrwq_s32(sums), left, out);
+}
+
 /* one row of int8 with the panel */
 static void run_row(const job *w, const int8_t *x, int32_t left, uint8_t *out)
 {
@@ -116,24 +152,17 @@ static void run_row(const job *w, const int8_t *x, int32_t left, uint8_t *out)
         int32x4_t sums =
             mur_mve_sums(x, vectors, last, rest, (const int32_t *)(const void *)four, four + 16);
 
-        sums = vsubq_n_s32(sums, offset);
-        if (w->simple) {
-            sums = mur_mve_scale(sums, vdupq_n_s32(layer->mul), vdupq_n_s32(layer->shift));
-            sums = vminq_s32(vmaxq_s32(vaddq_n_s32(sums, clamp.zero), clamp.min), clamp.max);
-            sums = veorq_s32(sums, vdupq_n_s32(layer->out_flip));
-        } else {
-            int32_t y[4];
-
-            vstrwq_s32(y, sums);
-            for (int32_t i = 0; i < 4; i++)
-                y[i] = mur_matmul_output(layer, y[i]);
-            sums = vldrwq_s32(y);
-        }
-        vstrbq_p_s32((int8_t *)out, sums, vctp32q((uint32_t)left));
+        put_four(w, clamp, vsubq_n_s32(sums, offset), left, out);
     }
 }
 
 #else
+
+static void put_some(const job *w, const int32_t sums[4], int32_t left, uint8_t *out)
+{
+    for (int32_t i = 0; i < left && i < 4; i++)
+        out[i] = mur_matmul_output(w->layer, sums[i]);
+}
 
 static void run_row(const job *w, const int8_t *x, int32_t columns, uint8_t *out)
 {
@@ -151,7 +180,24 @@ static void run_row(const job *w, const int8_t *x, int32_t columns, uint8_t *out
 
 #endif
 
-static void run_panel(const job *w, const uint8_t *a, int32_t columns, uint8_t *out)
+/* one row of int8 with columns where they lie */
+static void run_direct(const job *w, const int8_t *x, const int8_t *b, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+    const int32_t depth = layer->depth, step = layer->b_column, zero = layer->a_zero;
+    const int32_t start = layer->b_zero * (zero * depth - sum_of(x, depth));
+
+    for (int32_t left = layer->columns; left > 0; left -= 4, out += 4) {
+        int32_t sums[4] = { 0 };
+
+        for (int32_t i = 0; i < 4 && i < left; i++, b += step)
+            sums[i] = mur_mve_dot_less_s8(b, x, (uint32_t)depth, zero, start);
+        put_some(w, sums, left, out);
+    }
+}
+
+/* all rows of a, with the panel or with columns of b */
+static void run_rows(const job *w, const uint8_t *a, const int8_t *b, int32_t columns, uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
 
@@ -162,25 +208,32 @@ static void run_panel(const job *w, const uint8_t *a, int32_t columns, uint8_t *
             copy_flipped(w->x, a, layer->a_flip, layer->depth);
             x = w->x;
         }
-        run_row(w, x, columns, out);
+        if (b)
+            run_direct(w, x, b, out);
+        else
+            run_row(w, x, columns, out);
     }
 }
 
 void mur_mve_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b, void *out,
                        void *scratch)
 {
-    int32_t fours = mur_mve_matmul_fours(layer), panel = 4 * fours;
+    const int32_t panel = 4 * mur_mve_matmul_fours(layer);
     job w;
 
     w.layer = layer;
     w.bytes = mur_mve_matmul_bytes(layer);
     w.panel = scratch;
-    w.x = w.panel + fours * w.bytes + MUR_MVE_BYTES;
+    w.x = w.panel + mur_mve_matmul_panel(layer);
     w.simple = layer->output.kind == MUR_REQUANT_Q31 && layer->shift <= 0;
+    if (mur_mve_matmul_is_direct(layer)) {
+        run_rows(&w, a, b, 0, out);
+        return;
+    }
     for (int32_t column = 0; column < layer->columns; column += panel) {
         int32_t left = layer->columns - column, columns = left < panel ? left : panel;
 
         pack_panel(&w, (const uint8_t *)b + column * layer->b_column, columns);
-        run_panel(&w, a, columns, (uint8_t *)out + column);
+        run_rows(&w, a, NULL, columns, (uint8_t *)out + column);
     }
 }

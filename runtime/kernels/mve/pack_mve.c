@@ -204,6 +204,5 @@ MUR_CONV_PACKS_AS(mve, depthwise_short_s8, depthwise_s8)
 
 size_t mur_mve_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)
 {
-    return (size_t)mur_mve_matmul_fours(layer) * (size_t)mur_mve_matmul_bytes(layer) +
-           MUR_MVE_BYTES + (layer->a_flip ? (size_t)layer->depth : 0);
+    return (size_t)mur_mve_matmul_panel(layer) + (layer->a_flip ? (size_t)layer->depth : 0);
 }

@@ -254,7 +254,8 @@ static void print_descriptor(muc_mcu_lowering *l, const muc_node *node, const pr
 static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, const loops *around,
                            const muc_mcu_kernel *by)
 {
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
     const int32_t rows = around->rows == MUC_EXPR_NONE ? 1 : (int32_t)most_of(l, around->rows);
     const int32_t columns = (int32_t)most_of(l, y->dims[y->rank - 1]);
     const int32_t depth = (int32_t)most_of(l, a->dims[a->rank - 1]);
@@ -263,7 +264,9 @@ static uint64_t scratch_of(const muc_mcu_lowering *l, const muc_node *node, cons
         .rows = around->is_turned ? columns : rows,
         .columns = around->is_turned ? rows : columns,
         .depth = depth,
-        .a_flip = flip_of(muc_mcu_input(l, node, around->is_turned)),
+        .b_row = lies_dense(stride_of(l, b, b->rank - 2)), /* else any */
+        .a_flip = flip_of(around->is_turned ? b : a),
+        .b_flip = flip_of(around->is_turned ? a : b),
     };
 
     return by ? by->product_scratch_bytes(&most) : mur_matmul_f32_scratch_bytes(&real);
