@@ -2,6 +2,7 @@
  * weights, sums in 64 bits and a rounding spelled out by division; nothing of mur_nn_arith.h is
  * used. */
 #include "nn_cases.h"
+#include "mur_pool.h"
 #include "xorshift.h"
 
 #include <string.h>
@@ -358,14 +359,20 @@ static void draw_pool(mur_pool_s8 *l)
     l->max = (int8_t)between(20, 127);
 }
 
+/* b may be one number for many elements, or repeated more often than kernels do it at once */
+static void draw_counts(int32_t *count, int32_t *b_count)
+{
+    *b_count = chance(8) ? 1 : between(1, 40);
+    *count = *b_count * between(1, chance(2) ? 3 : 1 + 700 / *b_count);
+}
+
 /* as a converter of TensorFlow Lite makes it, or anything */
 static void draw_add(mur_add_s8 *l)
 {
     int32_t a_is_greater = chance(2);
 
     memset(l, 0, sizeof(*l));
-    l->b_count = between(1, 40);
-    l->count = l->b_count * between(1, chance(2) ? 3 : 1 + 150 / l->b_count);
+    draw_counts(&l->count, &l->b_count);
     l->a_mul = l->b_mul = 1 << 30;
     if (chance(4) == 0) { /* else both scales are the same */
         *(a_is_greater ? &l->b_mul : &l->a_mul) = (int32_t)(draw() >> 2 | 1u << 30);
@@ -385,8 +392,7 @@ static void draw_add(mur_add_s8 *l)
 static void draw_mul(mur_mul_s8 *l)
 {
     memset(l, 0, sizeof(*l));
-    l->b_count = between(1, 40);
-    l->count = l->b_count * between(1, chance(2) ? 3 : 1 + 150 / l->b_count);
+    draw_counts(&l->count, &l->b_count);
     l->mul = (int32_t)(draw() >> 2 | 1u << 30);
     l->shift = chance(4) ? between(-16, 3) : between(-10, -6);
     l->a_zero = (int8_t)draw();
@@ -459,6 +465,11 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
     TRY(isa, name, mur_ref_##name(__VA_ARGS__, memory + GUARD), __VA_ARGS__)
 #define TRY_max_pool_s8(isa) TRY_BESIDE_REF(isa, max_pool_s8, &pool, input)
 #define TRY_average_pool_s8(isa) TRY_BESIDE_REF(isa, average_pool_s8, &pool, input)
+#define TRY_average_pool_small_s8(isa) \
+    if (mur_pool_is_small(&pool)) { \
+        TRY(isa, average_pool_small_s8, mur_ref_average_pool_s8(&pool, input, memory + GUARD), \
+            &pool, input) \
+    }
 #define TRY_add_s8(isa) TRY_BESIDE_REF(isa, add_s8, &sum, input, input + MOST / 2)
 #define TRY_mul_s8(isa) \
     TRY(isa, mul_s8, judge_mul(&product, input, input + MOST / 2, memory + GUARD), &product, \

@@ -20,6 +20,17 @@ static inline int32_t mur_pool_divide(int32_t sum, int32_t count)
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
+/* Division by so few is a multiplication by 2^16 / count, rounded up: the error of at most 129
+ * counts times one count stays below 2^16. */
+enum { MUR_POOL_SMALL = 22 };
+
+/* whether a row of averages is made by such divisions, with 16 bits for a place in the row */
+static inline int mur_pool_is_small(const mur_pool_s8 *layer)
+{
+    return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL &&
+           layer->in_w * layer->c <= UINT16_MAX;
+}
+
 /* where a window of one dimension begins, and its extent, inside the image */
 static inline int32_t mur_pool_inside(int32_t at, int32_t kernel, int32_t size, int32_t *extent)
 {

@@ -52,31 +52,11 @@ static inline int32x4_t average_of(int32x4_t sums, const mur_pool_s8 *layer, int
     return vminq_s32(vmaxq_s32(sums, vdupq_n_s32(layer->min)), vdupq_n_s32(layer->max));
 }
 
-enum {
-    PIXELS_OF_HALVES = 256, /* their sums never leave 16 bits */
-    MOST_HALF_COUNT = 22    /* the same of 2^16 / count: 129 counts times one count below 2^16 */
-};
-
-/* as average_of, of eight, by at most MOST_HALF_COUNT; inverse: 2^16 / count, rounded up */
-static inline int16x8_t average_halves(int16x8_t sums, const mur_pool_s8 *layer, int32_t count,
-                                       int32_t inverse)
-{
-    if (count > 1) {
-        int16x8_t sign = vshrq_n_s16(sums, 15);
-        uint16x8_t size = vreinterpretq_u16_s16(vaddq_n_s16(vabsq_s16(sums), (int16_t)(count / 2)));
-
-        sums = vsubq_s16(
-            veorq_s16(vreinterpretq_s16_u16(vmulhq_u16(size, vdupq_n_u16((uint16_t)inverse))),
-                      sign),
-            sign);
-    }
-    return vminq_s16(vmaxq_s16(sums, vdupq_n_s16(layer->min)), vdupq_n_s16(layer->max));
-}
+enum { PIXELS_OF_HALVES = 256 }; /* their sums never leave 16 bits */
 
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
     int32_t count = w->rows * w->columns, step = w->step, left = layer->c;
-    int32_t inverse = count > 0 ? (UINT16_MAX + count) / count : 0;
     const int8_t *in = w->in;
 
     for (; left > 0 && count <= PIXELS_OF_HALVES; left -= 8, in += 8, out += 8) {
@@ -90,10 +70,6 @@ static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *
 
             for (int32_t x = w->columns; x > 0; x--, p += step)
                 sums = vaddq_s16(sums, vldrbq_z_s16(p, some));
-        }
-        if (count <= MOST_HALF_COUNT) {
-            vstrbq_p_s16(out, average_halves(sums, layer, count, inverse), some);
-            continue;
         }
         even = average_of(vmovlbq_s16(sums), layer, count);
         odd = average_of(vmovltq_s16(sums), layer, count);
@@ -116,7 +92,7 @@ static int32x4_t mean_of(const mur_mean_s8 *layer, int32x4_t sums)
     const mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
 
     if (layer->output.kind == MUR_REQUANT_Q31 && layer->shift <= 0) {
-        sums = mur_mve_scale(sums, vdupq_n_s32(layer->mul), vdupq_n_s32(layer->shift));
+        sums = mur_mve_scale_all(sums, layer->mul, layer->shift);
         return vminq_s32(vmaxq_s32(vaddq_n_s32(sums, clamp.zero), clamp.min), clamp.max);
     }
     for (int32_t i = 0; i < 4; i++)

@@ -10,6 +10,7 @@
 
 #include "graph/scales.h"
 #include "mur_nn.h"
+#include "mur_pool.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/kernels/image_batch.h"
 #include "targets/mcu/kernels/int8_layer.h"
@@ -402,23 +403,42 @@ static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
     };
 }
 
-/* windows of one column, side by side: columns are channels */
+/* Windows of one column, side by side: columns are channels, and rows are columns of one row. */
 static mur_pool_s8 flatten_pool(mur_pool_s8 layer)
 {
-    if (layer.kernel_w == 1 && layer.stride_w == 1 && layer.pad_left == 0 &&
-        layer.in_w == layer.out_w) {
-        layer.c *= layer.in_w;
-        layer.in_w = layer.out_w = 1;
-    }
-    return layer;
+    mur_pool_s8 flat = layer;
+
+    if (layer.kernel_w != 1 || layer.stride_w != 1 || layer.pad_left != 0 ||
+        layer.in_w != layer.out_w)
+        return layer;
+    flat.c *= layer.in_w;
+    flat.in_h = flat.out_h = 1;
+    flat.in_w = layer.in_h, flat.out_w = layer.out_h;
+    flat.in_pitch *= layer.in_h, flat.out_pitch *= layer.out_h;
+    flat.kernel_h = flat.stride_h = 1, flat.kernel_w = layer.kernel_h;
+    flat.stride_w = layer.stride_h;
+    flat.pad_top = 0, flat.pad_left = layer.pad_top;
+    return flat;
+}
+
+/* that of small windows, which few instruction sets have, or of any */
+static const char *pool_function(const muc_mcu_lowering *l, const muc_node *node,
+                                 const mur_pool_s8 *layer)
+{
+    const muc_mcu_kernel *small = muc_mcu_find_kernel(l->isa, "average_pool_small_s8");
+
+    if (muc_op_selects(node->op))
+        return muc_mcu_find_kernel(l->isa, "max_pool_s8")->function;
+    if (small && mur_pool_is_small(layer))
+        return small->function;
+    return muc_mcu_find_kernel(l->isa, "average_pool_s8")->function;
 }
 
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char in_tiles[] = "mur_tiles_pool_s8";
-    const char *name = muc_op_selects(node->op) ? "max_pool_s8" : "average_pool_s8";
-    const char *function = muc_mcu_find_kernel(l->isa, name)->function;
     const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
+    const char *function = pool_function(l, node, &flat);
     muc_mcu_tiling tiling;
     bool fits;
 
