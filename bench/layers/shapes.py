@@ -6,6 +6,7 @@ import random
 
 COLUMNS = ["kind", "in_h", "in_w", "in_c", "out_c", "k_h", "k_w", "stride_h", "stride_w", "dilation", "multiplier_or_groups", "pad"]
 WINDOWS = ("depthwise", "conv", "pointwise", "average_pool", "max_pool")
+REPEATED = ("add_short", "mul_short")  # whose second operand has k_w elements, again and again
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,13 +50,18 @@ class Shape:
     def bytes(self):
         """of input (of both, for a sum) and output, as int8"""
         out_h, out_w = self.extents()
-        inputs = self.in_h * self.in_w * self.in_c * (2 if self.kind == "add" else 1)
-        return self.batch * (inputs + out_h * out_w * self.out_c)
+        first = self.in_h * self.in_w * self.in_c
+        second = {"add": first, "matmul": self.in_c * self.out_c}.get(self.kind, self.k_w if self.kind in REPEATED else 0)
+        return self.batch * (first + second + out_h * out_w * self.out_c)
 
     def products(self):
         out_h, out_w = self.extents()
+        if self.kind == "matmul":
+            return self.in_h * self.in_c * self.out_c
         if self.kind == "transpose_conv":
             return self.batch * self.in_h * self.in_w * self.in_c * self.k_h * self.k_w * self.out_c
+        if self.kind in REPEATED:
+            return self.in_h * self.in_w * self.in_c
         taps = self.k_h * self.k_w * (self.in_c // self.groups() if self.kind in ("conv", "pointwise", "fully_connected") else 1)
         return self.batch * out_h * out_w * self.out_c * taps
 
@@ -65,6 +71,13 @@ class Shape:
         for value, name in ((self.dilation, "dilation"), (self.multiplier_or_groups, "times"), (self.batch, "batch")):
             words += f" {name} {value}" if value > 1 else ""
         return words
+
+
+# What once took more instructions as int8 than as floats, or than before, on a core with vectors; and how many times those on floats it may take
+CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): 1, Shape("average_pool", 16, 20, 3, 3, 1, 2, 1, 2): 1,
+          Shape("average_pool", 100, 1, 4, 4, 2, 1, 2, 1): 1, Shape("average_pool", 26, 12, 3, 3, 2, 2, 2, 1, pad="same"): .6,
+          Shape("add_short", 64, 1, 64, 64): 1, Shape("mul_short", 64, 1, 64, 64): 1, Shape("add_short", 60, 1, 33, 33, k_w=33): 1,
+          Shape("matmul", 7, 1, 300, 1): .1, Shape("matmul", 64, 1, 64, 1): .2}
 
 
 def read(path):
@@ -128,6 +141,8 @@ def graph(shape, seed, is_float=False):
     inputs, outputs = [shape.batch, shape.in_h, shape.in_w, shape.in_c], [shape.batch, out_h, out_w, shape.out_c]
     if shape.kind in ("fully_connected", "softmax"):
         inputs, outputs = [shape.batch, shape.in_c], [shape.batch, shape.out_c]
+    elif shape.kind == "matmul":
+        inputs, outputs = [shape.in_h, shape.in_c], [shape.in_h, shape.out_c]
     zeros = [chance.randint(-20, 19) for _ in range(3)]
     dtype = "f32" if is_float else "i8"
     scaled = lambda scale, zero: "" if is_float else f" scale {scale:.9g} zero {zero}"
@@ -165,6 +180,12 @@ def graph(shape, seed, is_float=False):
     elif shape.kind == "add":
         lines.append(f"tensor x2 = input {dtype} {inputs}{scaled(0.031, zeros[1])}")
         names, y_scale = "x, x2", 0.05
+    elif shape.kind in REPEATED:
+        lines.append(f"tensor x2 = input {dtype} [{shape.k_w}]{scaled(0.031, zeros[1])}")
+        op, names, y_scale = shape.kind.removesuffix("_short"), "x, x2", 0.05
+    elif shape.kind == "matmul":
+        lines.append(f"tensor x2 = input {dtype} {[shape.in_c, shape.out_c]}{scaled(0.031, zeros[1])}")
+        names, y_scale = "x, x2", .031 * .02 * 73 * 73 * math.sqrt(shape.in_c) / 40
     elif shape.kind == "softmax":
         y_scale, zeros[2], attributes = 1 / 256, -128, " axis=1"
     lines.append(f"node y {dtype} {outputs}{scaled(y_scale, zeros[2])} = {op} {names}{attributes}")

@@ -10,7 +10,10 @@ static int is_half(int32_t mul, int32_t shift)
     return mul == 1 << 30 && shift == 0;
 }
 
-enum { MANY = 64 };
+enum {
+    MANY = 256, /* as many as there are bytes */
+    WORTH = 512 /* elements for which a table of what a number makes of all bytes is worth while */
+};
 
 /* What elements of a repeated b that has few of many elements lie in: b, or to [MANY], which holds
  * b several times. count: of b, then of what is there. */
@@ -20,10 +23,54 @@ static const int8_t *repeat(int8_t *to, const int8_t *b, int32_t *count, int32_t
 
     if (*count == all || *count > MANY / 2)
         return b;
-    for (int32_t i = 0; i < MANY; i += MUR_MVE_BYTES)
+    for (int32_t i = 0; i < MANY && i < all; i += MUR_MVE_BYTES)
         vstrbq_s8(to + i, vldrbq_gather_offset_s8(b, viwdupq_wb_u8(&at, (uint32_t)*count, 1)));
     *count = MANY - MANY % *count;
     return to;
+}
+
+/* all bytes, as a table is looked up */
+static void put_bytes(int8_t table[MANY])
+{
+    uint32_t at = 0;
+
+    for (int32_t i = 0; i < MANY; i += MUR_MVE_BYTES)
+        vstrbq_u8((uint8_t *)table + i, vidupq_wb_u8(&at, 1));
+}
+
+static void look_up(const int8_t table[MANY], const int8_t *a, int8_t *out, int32_t count)
+{
+    __asm__ volatile("dlstp.8 lr, %2\n"
+                     "1: vldrb.8 q0, [%0], #16\n"
+                     "vldrb.u8 q1, [%3, q0]\n"
+                     "vstrb.8 q1, [%1], #16\n"
+                     "letp lr, 1b\n"
+                     : "+l"(a), "+l"(out)
+                     : "r"(count), "r"(table)
+                     : "lr", "q0", "q1", "memory");
+}
+
+/* so many elements of a with as many of b */
+typedef void some_elements(const void *layer, const int8_t *a, const int8_t *b, int8_t *out,
+                           int32_t count);
+
+/* all of a, with those of b again and again */
+static __attribute__((noinline)) void run(some_elements *of, const void *layer, int32_t count,
+                                          int32_t b_count, const int8_t *a, const int8_t *b,
+                                          int8_t *out)
+{
+    int8_t many[MANY], table[MANY];
+    int32_t some = b_count;
+
+    b = repeat(many, b, &some, count);
+    if (b_count == 1 && count >= WORTH) {
+        put_bytes(table);
+        of(layer, table, b, table, MANY);
+        look_up(table, a, out, count);
+        return;
+    }
+    for (int32_t left = count; left > 0; left -= some, a += some, out += some)
+        of(layer, a, b, out, left < some ? left : some);
 }
 
 /* what loops of a sum read */
@@ -114,10 +161,20 @@ static MUR_MVE_OPTIMIZED void add_half(const mur_add_s8 *layer, const int8_t *x,
 
 #undef ADD_OPERANDS
 
-/* the products of so many, each rounded so, too */
-static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out,
+static void add(const void *descriptor, const int8_t *a, const int8_t *b, int8_t *out,
+                int32_t count)
+{
+    const mur_add_s8 *layer = descriptor;
+    const int32_t a_is_half = is_half(layer->a_mul, layer->a_shift);
+
+    add_half(layer, a_is_half ? a : b, a_is_half ? b : a, out, count, a_is_half);
+}
+
+/* products, each rounded so, too */
+static void multiply(const void *descriptor, const int8_t *a, const int8_t *b, int8_t *out,
                      int32_t count)
 {
+    const mur_mul_s8 *layer = descriptor;
     const mur_output_s8 *to = &layer->output;
     const int32x4_t a_zero = vdupq_n_s32(layer->a_zero), b_zero = vdupq_n_s32(layer->b_zero);
     const int32x4_t zero = vdupq_n_s32(to->zero);
@@ -143,35 +200,28 @@ static void multiply(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, 
                      : "lr", "q0", "q1", "memory");
 }
 
+/* of scales that no converter makes */
+static __attribute__((noinline, cold)) void add_any(const mur_add_s8 *layer, const int8_t *a,
+                                                    const int8_t *b, int8_t *out)
+{
+    mur_add_plain(layer, a, b, out);
+}
+
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    const int32_t a_is_half = is_half(layer->a_mul, layer->a_shift);
-    int32_t left = layer->count, some = layer->b_count;
-    int8_t many[MANY];
-
     if (layer->left_shift == 0 || layer->shift == 0 ||
-        !(a_is_half || is_half(layer->b_mul, layer->b_shift))) {
-        mur_add_plain(layer, a, b, out);
-        return;
-    }
-    b = repeat(many, b, &some, left);
-    for (; left > 0; left -= some, a += some, out += some)
-        add_half(layer, a_is_half ? a : b, a_is_half ? b : a, out, left < some ? left : some,
-                 a_is_half);
+        !(is_half(layer->a_mul, layer->a_shift) || is_half(layer->b_mul, layer->b_shift)))
+        add_any(layer, a, b, out);
+    else
+        run(add, layer, layer->count, layer->b_count, a, b, out);
 }
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    int32_t left = layer->count, some = layer->b_count;
-    int8_t many[MANY];
-
-    if (!mur_mul_is_short(layer)) {
+    if (!mur_mul_is_short(layer))
         mur_mul_plain(*layer, a, b, out);
-        return;
-    }
-    b = repeat(many, b, &some, left);
-    for (; left > 0; left -= some, a += some, out += some)
-        multiply(layer, a, b, out, left < some ? left : some);
+    else
+        run(multiply, layer, layer->count, layer->b_count, a, b, out);
 }
 
 #else
