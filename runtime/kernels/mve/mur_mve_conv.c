@@ -1,6 +1,12 @@
 /* mur_mve_conv.c - convolutions, pointwise and fully connected layers, four pixels at a time. */
 #include "mur_mve_tile.h"
 
+/* mur_mve_inputs without a division, for there is one group */
+static inline int32_t inputs_of(const mur_conv_shape *s)
+{
+    return s->kernel_h * s->kernel_w * s->in_c;
+}
+
 /* a window that is not all inside */
 static void gather_border(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
                           int8_t *x)
@@ -9,7 +15,7 @@ static void gather_border(const mur_conv_s8 *layer, const int8_t *in, int32_t to
     int32_t before = left < 0 ? -left : 0, after = left + s->kernel_w - s->in_w;
     int32_t inside = s->kernel_w - before - (after > 0 ? after : 0), k = before * s->in_c;
 
-    mur_mve_put_value(x, layer->in_zero, mur_mve_inputs(layer));
+    mur_mve_put_value(x, layer->in_zero, inputs_of(s));
     for (int32_t y = top; y < top + s->kernel_h; y++, k += s->kernel_w * s->in_c)
         if (y >= 0 && y < s->in_h)
             mur_mve_put(x, k, in + y * s->in_pitch + (left + before) * s->in_c, inside * s->in_c);
@@ -65,7 +71,7 @@ static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, in
     const mur_mve_channel *channel = layer->packed;
     int32_t depth = layer->shape.in_c, channels = layer->shape.out_c;
     int32_t step = layer->shape.stride_w * depth;
-    const int8_t *w = (const int8_t *)(channel + mur_mve_channels(layer));
+    const int8_t *w = (const int8_t *)(channel + ((channels + 3) & ~3));
 
     if (depth <= MUR_MVE_BYTES) {
         mur_mve_run_narrow(layer, from, step, depth, channel, w, channels, to, count);
@@ -97,10 +103,10 @@ void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, vo
 {
     const mur_conv_shape *s = &layer->shape;
 
-    mur_mve_end_tiles(layer, scratch);
+    mur_mve_end_tiles(inputs_of(s), 1, scratch);
     if (s->kernel_h * s->kernel_w == 1 && s->pad_top + s->pad_left == 0 &&
         (s->out_h - 1) * s->stride_h < s->in_h && (s->out_w - 1) * s->stride_w < s->in_w)
         run_points(layer, in, out, scratch);
     else
-        mur_mve_run_tiles(layer, in, out, scratch, gather);
+        mur_mve_run_tiles(layer, in, out, scratch, 1, gather);
 }

@@ -37,6 +37,8 @@ static void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int3
 
 void mur_mve_conv_any_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    mur_mve_end_tiles(layer, scratch);
-    mur_mve_run_tiles(layer, in, out, scratch, gather);
+    int32_t groups = layer->shape.groups;
+
+    mur_mve_end_tiles(mur_mve_inputs(layer), groups, scratch);
+    mur_mve_run_tiles(layer, in, out, scratch, groups, gather);
 }

@@ -448,12 +448,12 @@ static inline void mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile
 #endif
 
 /* zeros in the last blocks of all groups' tiles */
-static inline void mur_mve_end_tiles(const mur_conv_s8 *layer, int8_t *tile)
+static inline void mur_mve_end_tiles(int32_t inputs, int32_t groups, int8_t *tile)
 {
-    int32_t bytes = mur_mve_tile_bytes(mur_mve_inputs(layer));
+    int32_t bytes = mur_mve_tile_bytes(inputs);
 
-    for (int32_t group = 1; group <= layer->shape.groups; group++)
-        mur_mve_fill(tile + group * bytes - MUR_MVE_BLOCK, 0, MUR_MVE_BLOCK);
+    for (; groups > 0; groups--, tile += bytes)
+        mur_mve_fill(tile + bytes - MUR_MVE_BLOCK, 0, MUR_MVE_BLOCK);
 }
 
 /* what all tiles of a layer are multiplied by */
@@ -464,18 +464,19 @@ typedef struct mur_mve_groups {
     int32_t tile_bytes, w_bytes, padded;
 } mur_mve_groups;
 
-static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer)
+static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer, int32_t groups)
 {
+    const mur_conv_shape *s = &layer->shape;
     mur_mve_groups all;
 
-    all.groups = layer->shape.groups;
-    all.inputs = mur_mve_inputs(layer);
-    all.outputs = layer->shape.out_c / all.groups;
-    all.padded = mur_mve_channels(layer);
+    all.groups = groups;
+    all.inputs = s->kernel_h * s->kernel_w * s->in_c / groups;
+    all.outputs = s->out_c / groups;
+    all.padded = (all.outputs + 3) & ~3;
     all.tile_bytes = mur_mve_tile_bytes(all.inputs);
     all.w_bytes = all.padded * all.inputs;
     all.channels = layer->packed;
-    all.w = (const int8_t *)(all.channels + all.groups * all.padded);
+    all.w = (const int8_t *)(all.channels + groups * all.padded);
     return all;
 }
 
@@ -497,15 +498,15 @@ static inline void mur_mve_run_groups(const mur_conv_s8 *layer, const mur_mve_gr
 typedef void (*mur_mve_gather)(const mur_conv_s8 *layer, const int8_t *in, int32_t top,
                                int32_t left, int32_t is_inside, int8_t *x);
 
-/* All pixels of a layer, in order; only where rows of outputs are not dense does a tile end with
- * its row. */
+/* All pixels of a layer of so many groups, in order; only where rows of outputs are not dense does
+ * a tile end with its row. */
 static inline __attribute__((always_inline)) void mur_mve_run_tiles(const mur_conv_s8 *layer,
                                                                     const int8_t *in, int8_t *out,
-                                                                    int8_t *scratch,
+                                                                    int8_t *scratch, int32_t groups,
                                                                     mur_mve_gather gather)
 {
     const mur_conv_shape s = layer->shape;
-    const mur_mve_groups all = mur_mve_groups_of(layer);
+    const mur_mve_groups all = mur_mve_groups_of(layer, groups);
     int32_t lowest = s.in_h - (s.kernel_h - 1) * s.dilation_h - 1; /* window that is inside */
     int32_t rightmost = s.in_w - (s.kernel_w - 1) * s.dilation_w - 1;
     int32_t gap = s.out_pitch - s.out_w * s.out_c, left, top = -s.pad_top, pixels = 0;
