@@ -10,20 +10,27 @@
 static void set_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
                         mur_dsp_block *block)
 {
-    int32_t shift = *tail - 1;
+    int32_t zero = layer->output.zero, up = MUR_DSP_BLOCK_SHIFT + 1 - tail[0];
+    uint32_t bias = head[0];
 
-    block->bias = 2 * (int32_t)head[0];
     block->mul = (int32_t)(head[1] >> 1);
-    block->shift = layer->output.zero == INT8_MIN ? shift : INT32_MIN + shift;
-    block->round = (2 * layer->output.zero + 1) * (1 << shift);
+    block->shift = tail[0] - 1;
+    if (zero == INT8_MIN && up >= 2 && up <= 8 && bias + (1u << 22) < 1u << 23) {
+        bias <<= up - 1;
+        block->bias = bias & INT32_MAX;
+        block->round = (1 << (up - 2)) + (2 * zero + 1) * (1 << (MUR_DSP_BLOCK_SHIFT - 1));
+    } else {
+        up = 1;
+        block->bias = bias | 1u << 31;
+        block->round = (2 * zero + 1) * (1 << block->shift);
+    }
 #pragma GCC unroll 3
-    for (int32_t i = 0; i < 3; i++) {
-        uint32_t row = mur_four(tail + 3 * i); /* bytes 1 to 3 */
-        uint32_t w1 = mur_sxtab16(mur_sxtb16(row), row) >> 16;
-        uint32_t w02 = mur_sxtab16_odd(mur_sxtb16_odd(row), row);
+    for (int32_t i = 0; i < 3; i++, tail += 3) {
+        uint32_t w0 = (uint32_t)tail[1] << up, w1 = (uint32_t)tail[2] << up;
+        uint32_t w2 = (uint32_t)tail[3] << up;
 
-        block->w[i][0] = (w02 & 0xffff) | w1 << 16;
-        block->w[i][1] = (w02 & 0xffff0000) | w1;
+        block->w[i][0] = (w0 & 0xffff) | w1 << 16;
+        block->w[i][1] = (w1 & 0xffff) | w2 << 16;
     }
 }
 
@@ -33,12 +40,13 @@ static void set_block(const mur_conv_s8 *layer, const mur_word *x, mur_dsp_block
 
     block->x = x;
     block->pitch = mur_dsp_plane_rows(layer) * 4;
-    block->rows = (s->out_h >> 1) * 8 * s->stride_h;
-    block->last_row = (s->out_h & 1) * 8 * s->stride_h;
+    block->x_step = block->pitch * s->stride_w;
+    block->rows = (s->out_h > 1 ? s->out_h >> 1 : 1) * 8 * s->stride_h;
+    block->odd = s->out_h > 1 ? (s->out_h & 1) * 4 * s->stride_h : 0;
+    block->up = s->out_h > 1 ? -s->out_pitch : 0;
     block->pairs = (s->out_w + 1) >> 1;
     block->last_step = s->out_w & 1 ? 0 : s->out_c;
     block->out_step = s->out_c;
-    block->out_pitch = s->out_pitch;
 }
 
 /* the part of the image that windows touch, at its place in the plane */
@@ -66,7 +74,6 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
     const mur_conv_shape *s = &layer->shape;
     const uint32_t *head = layer->packed;
     const int8_t *tail = (const int8_t *)(head + MUR_DSP_PLANE_WORDS * s->in_c);
-    void (*run)(const mur_dsp_block *) = s->stride_w == 1 ? mur_dsp_block_1 : mur_dsp_block_2;
     int32_t words = mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2;
     uint32_t border = ((uint32_t)layer->in_zero & 0xffff) * 0x10001;
     mur_word *x = scratch;
@@ -81,8 +88,8 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
         image.from = in + c;
         mur_dsp_gather_columns(&image);
         set_channel(layer, head, tail, &block);
-        block.out = out + c;
-        run(&block);
+        block.out = out + c - block.up;
+        mur_dsp_run_block(&block);
     }
     mur_dsp_clamp(layer, out);
 }

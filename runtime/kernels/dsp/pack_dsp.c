@@ -499,11 +499,11 @@ void mur_dsp_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain 
     pack_planes(layer, plain, view_of, MUR_DSP_PLANE_WORDS, packed);
 }
 
-/* with what the windows of an odd last row's pair touch below the plane */
+/* with what the windows of a single row's pair touch below the plane */
 size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return (size_t)(mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) +
-                    2 * layer->shape.stride_h) *
+                    (layer->shape.out_h == 1 ? 2 * layer->shape.stride_h : 0)) *
            2;
 }
 
