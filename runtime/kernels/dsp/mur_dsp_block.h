@@ -16,7 +16,7 @@
 #define MUR_DSP_TEXT_OF(x) #x
 #define MUR_DSP_TEXT(x) MUR_DSP_TEXT_OF(x)
 
-/* A channel. The order of members is the assembly's. */
+/* A channel's outputs. The order of members is the assembly's. */
 typedef struct mur_dsp_block {
     const mur_word *x;  /* the first output's window */
     int32_t x_step;     /* bytes to the windows of the next pair of columns of outputs */
@@ -34,7 +34,7 @@ typedef struct mur_dsp_block {
     uint32_t w[3][2];   /* of each row (w0,w1) and (w1,w2) */
 } mur_dsp_block;
 
-/* A channel of an image, column by column. The order of members is the assembly's. */
+/* A channel of an image on its way to the plane, column by column. The order of members is the assembly's. */
 typedef struct mur_dsp_columns {
     int16_t *to;
     const int8_t *from;
@@ -44,6 +44,11 @@ typedef struct mur_dsp_columns {
     int32_t from_rest;     /* in the image */
     int32_t rests;         /* rest + the same of the second column; then both by turns */
 } mur_dsp_columns;
+
+typedef struct mur_dsp_block_channel {
+    mur_dsp_columns image;
+    mur_dsp_block block;
+} mur_dsp_block_channel;
 
 #if MUR_HAVE_DSP
 
@@ -165,8 +170,42 @@ typedef struct mur_dsp_columns {
 
 #endif
 
+/* the columns of the image to the plane, of which r0 tells */
+#define MUR_DSP_BLOCK_GATHER \
+    "ldm r0, {r0-r7}\n" \
+    "add r11, r2, r2, lsl #1\n" \
+    "10: lsrs r12, r3, #2\n" \
+    "beq 13f\n" \
+    "12: ldrsb r9, [r1, r2, lsl #1]\n" \
+    "ldrsb r10, [r1, r11]\n" \
+    "ldrsb r8, [r1, r2]\n" \
+    "ldrsb lr, [r1]\n" \
+    "add r1, r1, r2, lsl #2\n" \
+    "strh r8, [r0, #4]\n" \
+    "subs r12, r12, #1\n" \
+    "strh r9, [r0, #8]\n" \
+    "strh r10, [r0, #12]\n" \
+    "strh lr, [r0], #16\n" \
+    "bne 12b\n" \
+    "13: lsls r12, r3, #31\n" /* carry: are there two more? */ \
+    "bcc 14f\n" \
+    "ldrsb r8, [r1]\n" \
+    "ldrsb r9, [r1, r2]\n" \
+    "add r1, r1, r2, lsl #1\n" \
+    "strh r9, [r0, #4]\n" \
+    "strh r8, [r0], #8\n" \
+    "14: beq 15f\n" \
+    "ldrsb r8, [r1]\n" \
+    "add r1, r1, r2\n" \
+    "strh r8, [r0], #4\n" \
+    "15: add r0, r0, r5\n" \
+    "add r1, r1, r6\n" \
+    "sub r5, r7, r5\n" \
+    "subs r4, r4, #1\n" \
+    "bne 10b\n"
+
 /* r0, r1: sums of a row; r2, r3: of the next; r4-r9: weights; r10-r12: x; lr: where the window is.
- * On the stack a copy of *block as far as its bias, then at 56 the output at which this stands, in
+ * On the stack a copy of the block as far as its bias, then at 56 the output at which this stands, in
  * the second row, where the column of windows ends, steps to the next column of outputs and from
  * the second row to the first one's next column, and where sums of this stride begin and end. The
  * last pair of an odd number of rows makes a row again. */
@@ -176,9 +215,12 @@ typedef struct mur_dsp_columns {
     "smmlar " #r ", " #r ", r10, r11\n"
 
 __attribute__((naked, noinline)) static void
-mur_dsp_run_block(__attribute__((unused)) const mur_dsp_block *block)
+mur_dsp_run_blocks(__attribute__((unused)) const mur_dsp_block_channel *channel)
 {
-    __asm__ volatile("push {r4-r11, lr}\n"
+    __asm__ volatile("push {r0, r4-r11, lr}\n"
+                     MUR_DSP_BLOCK_GATHER
+                     "pop {r0}\n"
+                     "add r0, r0, #32\n"
                      "ldm r0!, {r1-r12, lr}\n"
                      "sub sp, sp, #28\n"
                      "push {r1-r12, lr}\n"
@@ -254,46 +296,6 @@ mur_dsp_run_block(__attribute__((unused)) const mur_dsp_block *block)
 }
 /* clang-format on */
 
-/* clang-format off */
-__attribute__((naked, noinline)) static void
-mur_dsp_gather_columns(__attribute__((unused)) const mur_dsp_columns *columns)
-{
-    __asm__ volatile("push {r4-r11, lr}\n"
-                     "ldm r0, {r0-r7}\n"
-                     "add r11, r2, r2, lsl #1\n"
-                     "1: lsrs r12, r3, #2\n"
-                     "beq 3f\n"
-                     "2: ldrsb r9, [r1, r2, lsl #1]\n"
-                     "ldrsb r10, [r1, r11]\n"
-                     "ldrsb r8, [r1, r2]\n"
-                     "ldrsb lr, [r1]\n"
-                     "add r1, r1, r2, lsl #2\n"
-                     "strh r8, [r0, #4]\n"
-                     "subs r12, r12, #1\n"
-                     "strh r9, [r0, #8]\n"
-                     "strh r10, [r0, #12]\n"
-                     "strh lr, [r0], #16\n"
-                     "bne 2b\n"
-                     "3: lsls r12, r3, #31\n" /* carry: are there two more? */
-                     "bcc 4f\n"
-                     "ldrsb r8, [r1]\n"
-                     "ldrsb r9, [r1, r2]\n"
-                     "add r1, r1, r2, lsl #1\n"
-                     "strh r9, [r0, #4]\n"
-                     "strh r8, [r0], #8\n"
-                     "4: beq 5f\n"
-                     "ldrsb r8, [r1]\n"
-                     "add r1, r1, r2\n"
-                     "strh r8, [r0], #4\n"
-                     "5: add r0, r0, r5\n"
-                     "add r1, r1, r6\n"
-                     "sub r5, r7, r5\n"
-                     "subs r4, r4, #1\n"
-                     "bne 1b\n"
-                     "pop {r4-r11, pc}\n");
-}
-/* clang-format on */
-
 #else
 
 #include "mur_nn_arith.h"
@@ -321,18 +323,6 @@ static inline int8_t mur_dsp_block_output(const mur_dsp_block *block, int32_t st
     return (int8_t)mur_clamp(scaled, INT8_MIN, INT8_MAX);
 }
 
-static inline void mur_dsp_run_block(const mur_dsp_block *block)
-{
-    int32_t stride = block->x_step / block->pitch;
-    int32_t rows = block->up == 0 ? 1 : block->rows / (4 * stride) + (block->odd != 0);
-    int32_t columns = 2 * block->pairs - (block->last_step == 0);
-
-    for (int32_t y = 0; y < rows; y++)
-        for (int32_t x = 0; x < columns; x++)
-            block->out[(1 - y) * block->up + x * block->out_step] =
-                mur_dsp_block_output(block, stride, y, x);
-}
-
 static inline void mur_dsp_gather_columns(const mur_dsp_columns *columns)
 {
     const int8_t *from = columns->from;
@@ -344,6 +334,20 @@ static inline void mur_dsp_gather_columns(const mur_dsp_columns *columns)
         from += columns->from_rest;
         to += (x & 1 ? columns->rests - columns->rest : columns->rest) / 2;
     }
+}
+
+static inline void mur_dsp_run_blocks(const mur_dsp_block_channel *channel)
+{
+    const mur_dsp_block *block = &channel->block;
+    int32_t stride = block->x_step / block->pitch;
+    int32_t rows = block->up == 0 ? 1 : block->rows / (4 * stride) + (block->odd != 0);
+    int32_t columns = 2 * block->pairs - (block->last_step == 0);
+
+    mur_dsp_gather_columns(&channel->image);
+    for (int32_t y = 0; y < rows; y++)
+        for (int32_t x = 0; x < columns; x++)
+            block->out[(1 - y) * block->up + x * block->out_step] =
+                mur_dsp_block_output(block, stride, y, x);
 }
 
 #endif

@@ -77,19 +77,17 @@ void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *
     int32_t words = mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2;
     uint32_t border = ((uint32_t)layer->in_zero & 0xffff) * 0x10001;
     mur_word *x = scratch;
-    mur_dsp_columns image;
-    mur_dsp_block block;
+    mur_dsp_block_channel channel;
 
-    set_block(layer, x, &block);
-    set_columns(layer, x, &image);
+    set_block(layer, x, &channel.block);
+    set_columns(layer, x, &channel.image);
     for (int32_t i = 0; i < words; i++)
         x[i] = border;
     for (int32_t c = 0; c < s->in_c; c++, head += MUR_DSP_PLANE_WORDS, tail += 10) {
-        image.from = in + c;
-        mur_dsp_gather_columns(&image);
-        set_channel(layer, head, tail, &block);
-        block.out = out + c - block.up;
-        mur_dsp_run_block(&block);
+        channel.image.from = in + c;
+        channel.block.out = out + c - channel.block.up;
+        set_channel(layer, head, tail, &channel.block);
+        mur_dsp_run_blocks(&channel);
     }
     mur_dsp_clamp(layer, out);
 }
