@@ -63,6 +63,17 @@ static inline void mcu_batch_add(mcu_batch *batch, muc_graph *graph, const char 
     CHECK_OK(batch->ctx, mcu_batch_try(batch, batch->ctx, graph, machine));
 }
 
+/* Does a step call a function, or its text contain this? */
+static inline bool mcu_calls(const mcu_batch *batch, size_t network, const char *what)
+{
+    const muc_mcu_program *program = &batch->networks[network].build->program;
+
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (strstr(program->steps[i].text, what) || strstr(program->steps[i].function, what))
+            return true;
+    return false;
+}
+
 /* Every network in a folder of its own. */
 static inline void mcu_batch_write(mcu_batch *batch)
 {

@@ -363,7 +363,7 @@ static void draw_pool(mur_pool_s8 *l)
 static void draw_counts(int32_t *count, int32_t *b_count)
 {
     *b_count = chance(8) ? 1 : between(1, 40);
-    *count = *b_count * between(1, chance(2) ? 3 : 1 + 700 / *b_count);
+    *count = *b_count * between(1, chance(2) ? 3 : 1 + (chance(2) ? 1200 : 150) / *b_count);
 }
 
 /* as a converter of TensorFlow Lite makes it, or anything */
@@ -387,6 +387,31 @@ static void draw_add(mur_add_s8 *l)
     l->zero = (int8_t)draw();
     l->min = (int8_t)(chance(2) ? -128 : between(-128, 0));
     l->max = (int8_t)(chance(2) ? 127 : between(0, 127));
+}
+
+static void draw_sum(mur_add_s8 *l)
+{
+    int32_t most = chance(8) ? (1 << 22) - 1 : 1 << 21; /* twice and four times a step */
+
+    memset(l, 0, sizeof(*l));
+    draw_counts(&l->count, &l->b_count);
+    l->a_mul = between(0, most);
+    l->b_mul = between(-most, most);
+    l->mul = between(-(1 << 29), 1 << 29);
+    l->min = (int8_t)(chance(2) ? -128 : between(-128, 0));
+    l->max = (int8_t)(chance(2) ? 127 : between(0, 127));
+}
+
+static void judge_line(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    const int64_t one = 1 << 21;
+
+    for (int32_t i = 0; i < l->count; i++) {
+        int64_t sum = (int64_t)l->a_mul * a[i] + (int64_t)l->b_mul * b[i % l->b_count] + l->mul;
+        int64_t y = (sum + 4096 * one) / one - 4096; /* rounded down */
+
+        out[i] = (int8_t)(y < l->min ? l->min : y > l->max ? l->max : y);
+    }
 }
 
 static void draw_mul(mur_mul_s8 *l)
@@ -470,7 +495,10 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
         TRY(isa, average_pool_small_s8, mur_ref_average_pool_s8(&pool, input, memory + GUARD), \
             &pool, input) \
     }
-#define TRY_add_s8(isa) TRY_BESIDE_REF(isa, add_s8, &sum, input, input + MOST / 2)
+#define TRY_add_s8(isa) TRY_BESIDE_REF(isa, add_s8, &add, input, input + MOST / 2)
+#define TRY_sum_s8(isa) \
+    TRY(isa, sum_s8, judge_line(&sum, input, input + MOST / 2, memory + GUARD), &sum, input, \
+        input + MOST / 2)
 #define TRY_mul_s8(isa) \
     TRY(isa, mul_s8, judge_mul(&product, input, input + MOST / 2, memory + GUARD), &product, \
         input, input + MOST / 2)
@@ -494,12 +522,13 @@ uint32_t nn_check_others(uint32_t rounds, const char **last)
     state = 1;
     while (rounds-- != 0) {
         mur_pool_s8 pool;
-        mur_add_s8 sum;
+        mur_add_s8 add, sum;
         mur_mul_s8 product;
         mur_mean_s8 mean;
 
         draw_pool(&pool);
-        draw_add(&sum);
+        draw_add(&add);
+        draw_sum(&sum);
         draw_mul(&product);
         draw_mean(&mean);
         for (int32_t i = 0; i < MOST; i++)

@@ -103,14 +103,6 @@ static const char *const image_graphs[] = {
     "clamp_max=127 to=i8\noutput y\n",
 };
 
-static bool calls_kernel(const muc_mcu_program *program, const char *what)
-{
-    for (uint32_t i = 0; i < program->step_count; i++)
-        if (strstr(program->steps[i].text, what) || strstr(program->steps[i].function, what))
-            return true;
-    return false;
-}
-
 static void products_of_bytes_have_the_bits_of_ref(void **state)
 {
     mcu_batch batch = mcu_batch_new();
@@ -122,7 +114,7 @@ static void products_of_bytes_have_the_bits_of_ref(void **state)
 
             snprintf(text, sizeof(text), "graph test\n%s", graphs[i]);
             mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
-            CHECK(calls_kernel(&batch.networks[batch.count - 1].build->program, "_matmul_s8("));
+            CHECK(mcu_calls(&batch, batch.count - 1, "_matmul_s8("));
         }
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)
@@ -140,7 +132,7 @@ static void products_of_floats_are_those_of_ref(void **state)
 
         snprintf(text, sizeof(text), "graph test\n%s", float_graphs[i]);
         mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
-        CHECK(calls_kernel(&batch.networks[i].build->program, "mur_matmul_f32_run("));
+        CHECK(mcu_calls(&batch, i, "mur_matmul_f32_run("));
     }
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)
@@ -216,7 +208,7 @@ static void lengths_are_known_when_it_runs(void **state)
         void (*reset)(void *);
         muc_ref *ref;
 
-        CHECK(calls_kernel(&batch.networks[n].build->program, "_matmul_s8("));
+        CHECK(mcu_calls(&batch, n, "_matmul_s8("));
         *(void **)&run = mcu_symbol(&batch, n, "run");
         *(void **)&reset = mcu_symbol(&batch, n, "reset");
         CHECK_OK(batch.ctx, muc_ref_open(batch.ctx, batch.networks[n].graph, &ref));

@@ -10,8 +10,15 @@ static inline int32_t mur_asr(int32_t x, int32_t by)
     return x >> by;
 }
 
-static inline int32_t mur_clamp(int32_t x, int32_t min, int32_t max)
+static inline __attribute__((always_inline)) int32_t mur_clamp(int32_t x, int32_t min, int32_t max)
 {
+#if defined(__ARM_FEATURE_SAT)
+    if (__builtin_constant_p(min == INT8_MIN && max == INT8_MAX) && min == INT8_MIN &&
+        max == INT8_MAX) {
+        __asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
+        return x;
+    }
+#endif
     return x < min ? min : x > max ? max : x;
 }
 
@@ -206,6 +213,14 @@ static inline int32_t mur_half_of(int32_t right)
     return (int32_t)((1u << right) >> 1);
 }
 
+/* mur_scale_q31 of x of less than 2^30 in size */
+static inline int32_t mur_scale_small(int32_t x, int32_t mul, int32_t shift)
+{
+    if (shift > 0)
+        return mur_scale_q31(x, mul, shift);
+    return mur_scale_doubled(2 * x, mul, -shift, mur_half_of(-shift));
+}
+
 /* mur_add_s8 for any core */
 static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
                                  int8_t *out)
@@ -231,6 +246,14 @@ static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const
         if (++b == b_end)
             b -= layer->b_count;
     }
+}
+
+/* what a sum_s8 makes of two before its bounds */
+static inline int32_t mur_sum(int32_t a, int32_t a_mul, int32_t b, int32_t b_mul, int32_t offset)
+{
+    uint32_t sum = (uint32_t)(a * a_mul) + (uint32_t)(b * b_mul) + (uint32_t)offset;
+
+    return mur_asr((int32_t)sum, MUR_SUM_PLACES);
 }
 
 /* whether products are scaled by MUR_REQUANT_Q31 with a shift to the right, as nearly all are */

@@ -18,12 +18,24 @@ typedef struct addition {
     int32_t zero;
 } addition;
 
-/* in the assembly's order, too */
-typedef struct multiplication {
+/* what begins the assembly's operands, which are in its order, too */
+typedef struct row {
     const int8_t *a, *b;
-    int8_t *out, *out_end;
-    int32_t a_zero, b_zero;
-    int32_t mul, shift; /* as an addition's */
+    int8_t *out;
+    int32_t count;
+} row;
+
+typedef struct line {
+    row row;
+    int32_t a_mul, b_mul, offset; /* the factors times 2^8 */
+    uint32_t odd;                 /* bytes 1 and 3 of a word */
+} line;
+
+typedef struct multiplication {
+    row row;
+    uint32_t a_zeros, b_zeros; /* two halves of -zero */
+    int32_t mul;               /* as an addition's */
+    int32_t power;             /* 2^(32 - shift), and 1, so that halves go away from zero */
     int32_t zero;
 } multiplication;
 
@@ -93,58 +105,104 @@ __attribute__((naked, noinline)) static void add(__attribute__((unused)) const a
                      "pop {r4-r11, pc}\n");
 }
 
+#define SUM_ONE \
+    "ldrsb r9, [r1], #1\n" \
+    "ldrsb r10, [r2], #1\n" \
+    "lsl r9, r9, #8\n" \
+    "lsl r10, r10, #8\n" \
+    "smlawb r9, r5, r9, r7\n" \
+    "smlawb r9, r6, r10, r9\n" \
+    "ssat r9, #8, r9, asr #21\n" \
+    "strb r9, [r3], #1\n"
+
+/* bytes in the upper halves of halves */
+#define SUM_FOUR \
+    "ldr r9, [r1], #4\n" \
+    "ldr r10, [r2], #4\n" \
+    "and r11, r8, r9, lsl #8\n" \
+    "and r12, r8, r10, lsl #8\n" \
+    "smlawb r0, r5, r11, r7\n" \
+    "and r9, r9, r8\n" \
+    "smlawt r11, r5, r11, r7\n" \
+    "and r10, r10, r8\n" \
+    "smlawb r0, r6, r12, r0\n" \
+    "smlawt r11, r6, r12, r11\n" \
+    "smlawb r12, r5, r9, r7\n" \
+    "ssat r0, #8, r0, asr #21\n" \
+    "smlawt r9, r5, r9, r7\n" \
+    "ssat r11, #8, r11, asr #21\n" \
+    "smlawb r12, r6, r10, r12\n" \
+    "strb r11, [r3, #2]\n" \
+    "smlawt r9, r6, r10, r9\n" \
+    "strb r0, [r3], #4\n" \
+    "ssat r12, #8, r12, asr #21\n" \
+    "ssat r9, #8, r9, asr #21\n" \
+    "strb r12, [r3, #-3]\n" \
+    "strb r9, [r3, #-1]\n"
+
+#define EIGHT_AT_A_TIME(four, one) \
+    "b 2f\n" \
+    "1:\n" four four "2: subs r4, r4, #8\n" \
+    "bhs 1b\n" \
+    "adds r4, r4, #8\n" \
+    "beq 4f\n" \
+    "3:\n" one "subs r4, r4, #1\n" \
+    "bne 3b\n" \
+    "4:\n"
+
+__attribute__((naked, noinline)) static void sum_row(__attribute__((unused)) const row *r)
+{
+    __asm__ volatile("push {r4-r12, lr}\n"
+                     "ldm r0, {r1-r8}\n"
+                     EIGHT_AT_A_TIME(SUM_FOUR, SUM_ONE)
+                     "pop {r4-r12, pc}\n");
+}
+
 #define MULTIPLY_ONE \
     "ldrsb r0, [r1], #1\n" \
     "ldrsb r12, [r2], #1\n" \
-    "sub r0, r0, r5\n" \
-    "sub r12, r12, r6\n" \
+    "sxtah r0, r0, r5\n" \
+    "sxtah r12, r12, r6\n" \
     "mul r0, r0, r12\n" \
     "smmlar r0, r0, r7, r0\n" \
-    "add r0, r0, r0, asr #31\n" \
-    "asrs r0, r0, r8\n" \
-    "adc r0, r0, r9\n" \
+    "smmlar r0, r0, r8, r9\n" \
     "ssat r0, #8, r0\n" \
     "strb r0, [r3], #1\n"
 
-#define MULTIPLY_TWO \
-    "ldrsb r11, [r1, #1]\n" \
-    "ldrsb r0, [r1], #2\n" \
-    "ldrsb lr, [r2, #1]\n" \
-    "ldrsb r12, [r2], #2\n" \
-    "sub r11, r11, r5\n" \
-    "sub r0, r0, r5\n" \
-    "sub lr, lr, r6\n" \
-    "sub r12, r12, r6\n" \
-    "mul r11, r11, lr\n" \
-    "mul r0, r0, r12\n" \
+#define MULTIPLY_FOUR \
+    "ldr r0, [r1], #4\n" \
+    "ldr r12, [r2], #4\n" \
+    "sxtab16 r10, r5, r0\n" \
+    "sxtab16 r11, r6, r12\n" \
+    "sxtab16 r0, r5, r0, ror #8\n" \
+    "sxtab16 r12, r6, r12, ror #8\n" \
+    "smulbb lr, r10, r11\n" \
+    "smultt r10, r10, r11\n" \
+    "smulbb r11, r0, r12\n" \
+    "smultt r0, r0, r12\n" \
+    "smmlar lr, lr, r7, lr\n" \
     "smmlar r11, r11, r7, r11\n" \
+    "smmlar r10, r10, r7, r10\n" \
     "smmlar r0, r0, r7, r0\n" \
-    "add r11, r11, r11, asr #31\n" \
-    "add r0, r0, r0, asr #31\n" \
-    "asrs r11, r11, r8\n" \
-    "adc r11, r11, r9\n" \
-    "asrs r0, r0, r8\n" \
-    "adc r0, r0, r9\n" \
+    "smmlar lr, lr, r8, r9\n" \
+    "smmlar r11, r11, r8, r9\n" \
+    "smmlar r10, r10, r8, r9\n" \
+    "ssat lr, #8, lr\n" \
+    "smmlar r0, r0, r8, r9\n" \
     "ssat r11, #8, r11\n" \
+    "strb lr, [r3], #4\n" \
+    "ssat r10, #8, r10\n" \
+    "strb r11, [r3, #-3]\n" \
     "ssat r0, #8, r0\n" \
-    "strb r11, [r3, #1]\n" \
-    "strb r0, [r3], #2\n"
+    "strb r10, [r3, #-2]\n" \
+    "strb r0, [r3, #-1]\n"
 
-__attribute__((naked, noinline)) static void multiply(__attribute__((unused))
-                                                      const multiplication *products)
+__attribute__((naked, noinline)) static void multiply_row(__attribute__((unused)) const row *r)
 {
-    __asm__ volatile("push {r4-r9, r11, lr}\n"
+    __asm__ volatile("push {r4-r12, lr}\n"
                      "ldm r0, {r1-r9}\n"
-                     "sub lr, r4, r3\n"
-                     "lsrs lr, lr, #1\n" /* carry: an odd one */
-                     "bcc 2f\n"
-                     MULTIPLY_ONE
-                     "b 2f\n"
-                     "1:\n"
-                     MULTIPLY_TWO
-                     "2: cmp r3, r4\n"
-                     "bne 1b\n"
-                     "pop {r4-r9, r11, pc}\n");
+                     EIGHT_AT_A_TIME(MULTIPLY_FOUR, MULTIPLY_ONE)
+                     "pop {r4-r12, pc}\n");
 }
 /* clang-format on */
 
@@ -165,15 +223,27 @@ static void add(const addition *sums)
     }
 }
 
-static void multiply(const multiplication *products)
+static void sum_row(const row *r)
 {
-    const int8_t *a = products->a, *b = products->b;
+    const line *l = (const line *)r;
 
-    for (int8_t *out = products->out; out != products->out_end; out++) {
-        int32_t x = (*a++ - products->a_zero) * (*b++ - products->b_zero);
+    for (int32_t i = 0; i < r->count; i++) {
+        int32_t x = mur_sum(r->a[i], l->a_mul / 256, r->b[i], l->b_mul / 256, l->offset);
 
-        x = mur_scale_q31(x, (int32_t)((uint32_t)products->mul >> 1), -products->shift);
-        *out = (int8_t)mur_clamp(x + products->zero, INT8_MIN, INT8_MAX);
+        r->out[i] = (int8_t)mur_clamp(x, INT8_MIN, INT8_MAX);
+    }
+}
+
+static void multiply_row(const row *r)
+{
+    const multiplication *m = (const multiplication *)r;
+
+    for (int32_t i = 0; i < r->count; i++) {
+        int32_t x = (r->a[i] + (int16_t)m->a_zeros) * (r->b[i] + (int16_t)m->b_zeros);
+
+        x = mur_high_q31(x, (int32_t)((uint32_t)m->mul >> 1));
+        x = (int32_t)(((int64_t)x * m->power + (INT64_C(1) << 31)) >> 32) + m->zero;
+        r->out[i] = (int8_t)mur_clamp(x, INT8_MIN, INT8_MAX);
     }
 }
 
@@ -231,24 +301,59 @@ void mur_dsp_add_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_
     clamp(l->min, l->max, l->count, out);
 }
 
+/* A short b is first repeated, for longer rows. */
+enum { LEAST_ROW = 32, MOST_ROW = 128 };
+
+static void run_rows(row *r, void (*run)(const row *), int32_t count, int32_t b_count,
+                     const int8_t *a, const int8_t *b, int8_t *out)
+{
+    int32_t most = count / 8 < MOST_ROW ? count / 8 : MOST_ROW;
+    int32_t times = b_count < LEAST_ROW ? most / b_count & ~3 : 0;
+    int8_t repeated[MOST_ROW];
+
+    if (times > 0) {
+        __builtin_memcpy(repeated, b, (size_t)b_count);
+        for (int32_t i = 0; i < (times - 1) * b_count; i++)
+            repeated[b_count + i] = repeated[i];
+        b = repeated;
+        b_count *= times;
+    }
+    r->b = b;
+    for (int32_t i = 0; i < count; i += b_count) {
+        r->a = a + i;
+        r->out = out + i;
+        r->count = count - i < b_count ? count - i : b_count;
+        run(r);
+    }
+}
+
+void mur_dsp_sum_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    line s = {
+        .a_mul = l->a_mul * 256, .b_mul = l->b_mul * 256, .offset = l->mul, .odd = 0xff00ff00u
+    };
+
+    run_rows(&s.row, sum_row, l->count, l->b_count, a, b, out);
+    clamp(l->min, l->max, l->count, out);
+}
+
+static uint32_t two_of(int32_t half)
+{
+    return ((uint32_t)half & 0xffffu) * 0x10001u;
+}
+
 void mur_dsp_mul_s8(const mur_mul_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
 {
-    multiplication p = { .a_zero = l->a_zero,
-                         .b_zero = l->b_zero,
+    multiplication m = { .a_zeros = two_of(-l->a_zero),
+                         .b_zeros = two_of(-l->b_zero),
                          .mul = doubled(l->mul),
-                         .shift = -l->shift,
                          .zero = l->output.zero };
 
-    if (l->output.kind != MUR_REQUANT_Q31 || !is_product(l->mul, l->shift)) {
+    if (l->output.kind != MUR_REQUANT_Q31 || !is_product(l->mul, l->shift) || l->shift > -2) {
         mur_mul_plain(*l, a, b, out);
         return;
     }
-    for (int32_t i = 0; i < l->count; i += l->b_count) {
-        p.a = a + i;
-        p.b = b;
-        p.out = out + i;
-        p.out_end = p.out + l->b_count;
-        multiply(&p);
-    }
+    m.power = (int32_t)(1u << (32 + l->shift)) + 1;
+    run_rows(&m.row, multiply_row, l->count, l->b_count, a, b, out);
     clamp(l->output.min, l->output.max, l->count, out);
 }

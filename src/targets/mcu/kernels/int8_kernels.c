@@ -16,6 +16,7 @@
 #include "targets/mcu/kernels/int8_layer.h"
 #include "targets/mcu/kernels/row_bands.h"
 #include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/loops/sums_int8.h"
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiled_conv.h"
 
@@ -562,32 +563,27 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char
     return MUC_OK;
 }
 
+/* A sum, if the layer is one; vectors have kernels for additions alone. */
+static const char *find_addition(const muc_mcu_lowering *l, const muc_node *node, mur_add_s8 *layer)
+{
+    static const char name[] = "add_s8", sum[] = "sum_s8";
+    const mur_add_s8 add = muc_mcu_add_of(l, node);
+
+    *layer = add;
+    return muc_mcu_find_kernel(l->isa, sum)->isa == muc_mcu_find_kernel(l->isa, name)->isa &&
+                   muc_mcu_find_sum(&add, layer)
+               ? sum
+               : name;
+}
+
 static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
     const muc_tensor *y = muc_mcu_output(l, node, 0);
-    const muc_integer_scales scales = muc_scale_integers(node, a, b, y);
-    const mur_output_s8 output = output_of(l, node);
     const muc_mcu_tile_layer cut = cut_pair(l, node);
-    const mur_add_s8 layer = {
-        .count = (int32_t)muc_mcu_most_elements(l, a),
-        .b_count = (int32_t)muc_mcu_most_elements(l, b),
-        .a_mul = scales.operands[0].mantissa,
-        .a_shift = scales.operands[0].shift,
-        .b_mul = scales.operands[1].mantissa,
-        .b_shift = scales.operands[1].shift,
-        .mul = scales.factor.mantissa,
-        .shift = scales.factor.shift,
-        .left_shift = (uint8_t)scales.left_shift,
-        .subtract = muc_op_subtracts(node->op),
-        .a_zero = zero_of(a),
-        .b_zero = zero_of(b),
-        .zero = output.zero,
-        .min = output.min,
-        .max = output.max,
-    };
+    mur_add_s8 layer;
+    const char *name = find_addition(l, node, &layer);
 
-    MUC_TRY(begin_kernel(l, node, "add_s8", &cut));
+    MUC_TRY(begin_typed_kernel(l, node, name, "add_s8", &cut));
     if (!l->pieces && y->rank == 4 && muc_mcu_dim(l, y, 0) == 1 && layer.count == layer.b_count)
         MUC_TRY(keep_layer(l, &(muc_mcu_layer){ .kind = MUC_MCU_LAYER_ADD,
                                                 .in_h = (int32_t)muc_mcu_dim(l, y, 1),
@@ -598,7 +594,7 @@ static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
                                                 .out_c = (int32_t)muc_mcu_dim(l, y, 3),
                                                 .as.add = layer }));
     muc_mcu_print_add(&l->text, &layer);
-    return end_pair(l, node, "add_s8");
+    return end_pair(l, node, name);
 }
 
 static muc_status write_mul(muc_mcu_lowering *l, const muc_node *node)

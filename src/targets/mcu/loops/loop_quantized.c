@@ -7,6 +7,7 @@
 #include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/loops/sums_int8.h"
 
 static uint32_t width_of(const muc_tensor *tensor)
 {
@@ -21,10 +22,17 @@ static void print_factor(muc_text *text, const char *formula, const char *name, 
                      m.mantissa, name, m.shift);
 }
 
+/* what scales integers of a tensor, which are small if they are bytes */
+static const char *scaler_of(const muc_tensor *tensor)
+{
+    return width_of(tensor) == 1 ? "mur_scale_small" : "mur_scale_q31";
+}
+
 /* "const int32_t p = ..": the input's integer without its zero point, in the formula's units */
-static void print_operand(muc_text *line, const char *name, uint32_t i, int32_t zero,
+static void print_operand(muc_text *line, const char *name, uint32_t i, const muc_tensor *x,
                           const muc_integer_scales *s)
 {
+    const int32_t zero = muc_zero_of(x);
     muc_multiplier m = s->operands[i];
 
     muc_text_add(line, "const int32_t %s = ", name);
@@ -32,9 +40,8 @@ static void print_operand(muc_text *line, const char *name, uint32_t i, int32_t 
         muc_text_add(line, "@%s - (%" PRId32 ");\n", muc_mcu_input_name(i), zero);
     else
         muc_text_add(line,
-                     "mur_scale_q31(mur_shift_left(@%s - (%" PRId32 "), %d), %" PRId32 ", %" PRId32
-                     ");\n",
-                     muc_mcu_input_name(i), zero, s->left_shift, m.mantissa, m.shift);
+                     "%s(mur_shift_left(@%s - (%" PRId32 "), %d), %" PRId32 ", %" PRId32 ");\n",
+                     scaler_of(x), muc_mcu_input_name(i), zero, s->left_shift, m.mantissa, m.shift);
 }
 
 static const char *formula_of(muc_op op)
@@ -42,13 +49,22 @@ static const char *formula_of(muc_op op)
     static const char *const formulas[MUC_OP_COUNT] = {
 #define TEXT(formula) #formula
 #define EXPANDED(formula) TEXT(formula)
-#define SCALE(x, by) mur_scale_q31(x, by##_mul, by##_shift)
+#define SCALE(x, by) SCALED(x, by##_mul, by##_shift)
 #define MUC_OP(...)
 #define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = EXPANDED(formula),
 #include "graph/ops.def"
     };
 
     return formulas[op];
+}
+
+static void print_formula(muc_text *line, const char *formula, const char *scaler)
+{
+    static const char word[] = "SCALED";
+
+    for (const char *at; (at = strstr(formula, word)) != NULL; formula = at + strlen(word))
+        muc_text_add(line, "%.*s%s", (int)(at - formula), formula, scaler);
+    muc_text_add(line, "%s", formula);
 }
 
 bool muc_mcu_takes_elements_quantized(const muc_mcu_lowering *l, const muc_node *node)
@@ -87,7 +103,9 @@ static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
     return MUC_OK;
 }
 
-muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node *node)
+/* "const int32_t x = ..": the output's integer before its bounds, less *zero, which is 0 where the
+ * node is one line */
+static void print_result(muc_mcu_lowering *l, const muc_node *node, muc_text *line, int32_t *zero)
 {
     static const char *const names[] = { "p", "q" };
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
@@ -95,22 +113,47 @@ muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node 
     const uint32_t operands = muc_integer_operands(node);
     const muc_integer_scales s = muc_scale_integers(node, a, operands > 1 ? b : NULL, y);
     const char *formula = formula_of(node->op);
+    mur_add_s8 sum;
+
+    *zero = muc_zero_of(y);
+    if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y)) {
+        const mur_add_s8 add = muc_mcu_add_of(l, node);
+
+        if (muc_mcu_find_sum(&add, &sum)) {
+            muc_text_add(line,
+                         "const int32_t x = mur_sum(@a, %" PRId32 ", @b, %" PRId32 ", %" PRId32
+                         ");\n\n",
+                         sum.a_mul, sum.b_mul, sum.mul);
+            *zero = 0;
+            return;
+        }
+    }
+    print_factor(&l->text, formula, "factor", s.factor);
+    print_factor(&l->text, formula, "above", s.above);
+    for (uint32_t i = 0; i < operands; i++)
+        print_operand(line, names[i], i, muc_mcu_input(l, node, i), &s);
+    muc_text_add(line, "const int32_t x = ");
+    print_formula(line, formula, scaler_of(a));
+    muc_text_add(line, ";\n\n");
+}
+
+muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    const uint32_t operands = muc_integer_operands(node);
     muc_text line = { 0 };
-    int32_t least, most;
+    int32_t least, most, zero;
     muc_mcu_nest nest;
 
     if (is_shift(node, a, y))
         return write_shift(l, node);
     muc_scale_element_bounds(node, y, b, muc_mcu_input(l, node, 2), &least, &most);
     MUC_TRY(muc_mcu_begin_elements(l, node, operands, operands, true, &nest));
-    print_factor(&l->text, formula, "factor", s.factor);
-    print_factor(&l->text, formula, "above", s.above);
-    for (uint32_t i = 0; i < operands; i++)
-        print_operand(&line, names[i], i, muc_zero_of(muc_mcu_input(l, node, i)), &s);
-    muc_text_add(&line, "const int32_t x = %s;\n\n", formula);
-    muc_text_add(&line, "@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ") + (%" PRId32 "));",
-                 muc_mcu_c_type(y->dtype), least - muc_zero_of(y), most - muc_zero_of(y),
-                 muc_zero_of(y));
+    print_result(l, node, &line, &zero);
+    muc_text_add(&line, "@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ")",
+                 muc_mcu_c_type(y->dtype), least - zero, most - zero);
+    muc_text_add(&line, zero ? " + (%" PRId32 "));" : ");", zero);
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
     for (uint32_t i = 0; i < operands; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);

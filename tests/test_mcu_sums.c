@@ -1,0 +1,126 @@
+/* Additions of int8 as one line: the bits of TensorFlow Lite's, in all shapes and on all machines. */
+#include <math.h>
+
+#include "chance.h"
+#include "graph/scales.h"
+#include "mcu_network.h"
+#include "operators.h"
+#include "targets/mcu/loops/sums_int8.h"
+
+enum { PAIRS = 65536 };
+
+/* of tensors whose steps are a, b and y */
+static mur_add_s8 addition(float a, float b, float y)
+{
+    const double twice = 2 * (double)fmaxf(a, b);
+    const muc_multiplier of_a = muc_multiplier_of((double)a / twice);
+    const muc_multiplier of_b = muc_multiplier_of((double)b / twice);
+    const muc_multiplier of_y = muc_multiplier_of(twice / ((double)y * (1 << 20)));
+
+    return (mur_add_s8){ .count = PAIRS,
+                         .b_count = PAIRS,
+                         .a_mul = of_a.mantissa,
+                         .a_shift = of_a.shift,
+                         .b_mul = of_b.mantissa,
+                         .b_shift = of_b.shift,
+                         .mul = of_y.mantissa,
+                         .shift = of_y.shift,
+                         .left_shift = 20,
+                         .subtract = (uint8_t)(random_u32() % 2),
+                         .a_zero = (int8_t)random_u32(),
+                         .b_zero = (int8_t)random_u32(),
+                         .zero = (int8_t)random_u32(),
+                         .min = (int8_t)(random_u32() % 2 ? -128 : -20),
+                         .max = (int8_t)(random_u32() % 4 ? 127 : 90) };
+}
+
+/* between 1/4 and 4 */
+static float step(void)
+{
+    return (float)exp2((double)(random_u32() % 4001) / 1000 - 2);
+}
+
+static void lines_give_the_bits_of_all_pairs(void **state)
+{
+    enum { LAYERS = 300 };
+    static int8_t a[PAIRS], b[PAIRS], right[PAIRS], sums[PAIRS];
+    unsigned found = 0;
+
+    (void)state;
+    for (int i = 0; i < PAIRS; i++) {
+        a[i] = (int8_t)i;
+        b[i] = (int8_t)(i >> 8);
+    }
+    for (int i = 0; i < LAYERS; i++) {
+        const float of_a = step(), of_b = i % 3 ? step() : of_a; /* halves go away from zero */
+        const mur_add_s8 add = addition(of_a, of_b, i % 6 ? (of_a + of_b) / 2 * step() : 2 * of_a);
+        mur_add_s8 sum;
+
+        if (!muc_mcu_find_sum(&add, &sum))
+            continue;
+        found++;
+        mur_ref_add_s8(&add, a, b, right);
+        mur_ref_sum_s8(&sum, a, b, sums);
+        CHECK(memcmp(sums, right, sizeof(right)) == 0);
+    }
+    CHECK(found >= LAYERS * 9 / 10);
+}
+
+static void factors_that_are_too_great_are_none(void **state)
+{
+    const mur_add_s8 add = addition(5, 1, 1);
+    mur_add_s8 sum;
+
+    (void)state;
+    CHECK(!muc_mcu_find_sum(&add, &sum));
+}
+
+/* inputs a and b are random */
+static const struct {
+    const char *a, *b, *y;
+    bool has_kernel;
+} shapes[] = {
+    { "2, 5, 7, 3", "2, 5, 7, 3", "2, 5, 7, 3", true }, { "1, 9, 9, 8", "8", "1, 9, 9, 8", true },
+    { "1, 9, 9, 5", "1, 1, 1, 5", "1, 9, 9, 5", true }, { "4, 70", "1", "4, 70", true },
+    { "1, 5, 5, 9", "1, 5, 5, 1", "1, 5, 5, 9", false }, { "5, 1", "1, 6", "5, 6", false },
+};
+
+static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
+{
+    static const char *const machines[] = { "host", "stm32f405", "stm32h743", "mps3-an547", "rv32" };
+    static const char *const operators[] = { "add", "sub", "mul" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(shapes); i++)
+            for (size_t o = 0; o < MUC_COUNT(operators); o++) {
+                char text[512];
+
+                snprintf(text, sizeof(text),
+                         "graph test\ntensor a = input i8 [%s] scale 0.05 zero 3\n"
+                         "tensor b = input i8 [%s] scale 0.031 zero -8\n"
+                         "node y i8 [%s] scale %s zero 5 = %s a, b\noutput y\n",
+                         shapes[i].a, shapes[i].b, shapes[i].y, o < 2 ? "0.0613" : "0.12",
+                         operators[o]);
+                mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+                if (o < 2 && m != 3) /* vectors have kernels for additions */
+                    CHECK(mcu_calls(&batch, batch.count - 1,
+                                    shapes[i].has_kernel ? "_sum_s8" : "mur_sum("));
+            }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_give_the_bits_of_all_pairs),
+        cmocka_unit_test(factors_that_are_too_great_are_none),
+        cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
