@@ -1,6 +1,5 @@
-/* mur_dsp_conv.h - in which order mur_dsp_conv_s8, mur_single_conv_s8 and mur_dsp_conv_wide_s8 take
- * a window's inputs.
- */
+/* mur_dsp_conv.h - in which order mur_dsp_conv_few_s8, mur_dsp_conv_s8, mur_single_conv_s8 and
+ * mur_dsp_conv_wide_s8 take a window's inputs. */
 #ifndef MUR_DSP_CONV_H
 #define MUR_DSP_CONV_H
 
@@ -65,6 +64,23 @@ static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 static inline int32_t mur_dsp_quad_words(int32_t words)
 {
     return 9 + 4 * words;
+}
+
+enum { MUR_DSP_FEW_PAIRS = 10 }; /* words of two inputs that mur_dsp_conv_few_s8 takes at most */
+
+/* how many there are: of the last four inputs the first and the third make one, the others the next
+ */
+static inline int32_t mur_dsp_few_pairs(const mur_conv_s8 *layer, const mur_dsp_runs *runs)
+{
+    int32_t last = runs->rest ? layer->shape.kernel_h * runs->a_row * runs->rest : runs->bytes;
+
+    return 2 * runs->words - ((last & 3) == 1);
+}
+
+/* words of four channels for mur_dsp_conv_few_s8 */
+static inline int32_t mur_dsp_few_words(int32_t pairs)
+{
+    return 4 + 4 * pairs + 4 * 3 + 1;
 }
 
 /* mur_dsp_conv_wide_s8: these for all channels, then for each pair a word for two inputs: bytes 0

@@ -75,6 +75,21 @@ static int is_simple(const view *v, int32_t bits)
     return v->mul >= 1 << 30 && v->shift <= -1 && v->least >= -limit && v->most < limit;
 }
 
+/* are all channels' sums within `bits` of two's complement, and their shifts at most `shift`? */
+static int are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
+                      int32_t shift)
+{
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
+        return 0;
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        view v = view_of(layer, plain, c);
+
+        if (!is_simple(&v, bits) || -v.shift > shift)
+            return 0;
+    }
+    return 1;
+}
+
 /* ---- pairs of channels ---- */
 
 typedef view viewer(const mur_conv_s8 *, const mur_conv_plain *, int32_t);
@@ -279,6 +294,72 @@ void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pla
     }
 }
 
+/* ---- conv of few inputs ---- */
+
+size_t mur_dsp_conv_few_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+
+    return (size_t)quads_of(layer) * (size_t)mur_dsp_few_words(mur_dsp_few_pairs(layer, &runs)) * 4;
+}
+
+/* Rows have two pixels. Weights take up to twice the memory of other kernels': none of a multiple
+ * of 8 inputs, which are the many of large networks, and no more than 4 KiB. */
+int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int32_t inputs = s->kernel_h * s->kernel_w * (s->in_c / s->groups);
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+
+    return s->out_w > 1 && s->out_c / s->groups > 3 && inputs % 8 != 0 &&
+           mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS &&
+           mur_dsp_conv_few_s8_packed_bytes(layer) <= 4096 && are_simple(layer, plain, 31, 22);
+}
+
+size_t mur_dsp_conv_few_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return window_bytes(layer, 0);
+}
+
+/* four channels; returns their end but one word */
+static uint32_t *pack_few(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t first,
+                          uint32_t *out)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    int32_t pairs = mur_dsp_few_pairs(layer, &runs);
+    uint32_t *scale = out + 4 + 4 * pairs;
+
+    for (int32_t c = 0; c < 4; c++, out++) {
+        view v = view_of(layer, plain, first + c);
+
+        *out = 2 * (uint32_t)v.bias;
+        for (int32_t i = 0; i < pairs; i++) {
+            int32_t at = 4 * (i >> 1) + (i & 1);
+
+            out[4 + 4 * i] = (uint16_t)(2 * weight_at(&v, &runs, at, 0)) |
+                             (uint32_t)(2 * weight_at(&v, &runs, at + 2, 0)) << 16;
+        }
+        *scale++ = (uint32_t)v.mul;
+        *scale++ = (uint32_t)(2 * layer->output.zero + 1) << (-v.shift - 1);
+        *scale++ = (uint32_t)(-v.shift - 1);
+    }
+    return scale;
+}
+
+void mur_dsp_conv_few_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+    uint32_t *out = packed;
+
+    for (int32_t group = 0; group < layer->shape.groups; group++)
+        for (int32_t c = 0; c < channels; c += 4) {
+            int32_t left = channels - c - 4; /* behind these */
+
+            out = pack_few(layer, plain, group * channels + (left < 0 ? channels - 4 : c), out);
+            *out++ = (uint32_t)(left < 0 ? 0 : left < 4 ? left : 4);
+        }
+}
+
 /* ---- conv, wide ---- */
 
 int mur_dsp_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
@@ -409,21 +490,6 @@ static int has_plane(const mur_conv_s8 *layer)
            layer->shape.kernel_w == size && (size == 3 || size == 5 || size == 7) &&
            layer->shape.stride_w <= 2 && layer->shape.dilation_h == 1 &&
            layer->shape.dilation_w == 1;
-}
-
-/* are all channels' sums within `bits` of two's complement, and their shifts at most `shift`? */
-static int are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
-                      int32_t shift)
-{
-    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
-        return 0;
-    for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        view v = view_of(layer, plain, c);
-
-        if (!is_simple(&v, bits) || -v.shift > shift)
-            return 0;
-    }
-    return 1;
 }
 
 int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)

@@ -95,8 +95,14 @@ static bool has_apart(const mur_conv_shape *shape)
     return shape->groups > 1 || (shape->in_c == 1 && shape->out_c <= 2);
 }
 
-/* One for the layer's kind, depthwise or of few vectors, before those for all, whatever their
- * instruction sets: they know what a window is to that kind. */
+static bool is_few(const muc_mcu_kernel *kernel)
+{
+    return strstr(kernel->function, "_few_") != NULL;
+}
+
+/* One for the layer's kind, depthwise, of few vectors or of few inputs, before those for all,
+ * whatever their instruction sets: they know what a window is to that kind. Helium takes its own
+ * for few inputs. */
 const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers, uint32_t count,
                                         const mur_conv_plain *plain)
 {
@@ -105,8 +111,8 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
-        bool is_its_kind =
-            is_fc(&kernels[i]) || (has_apart(&layers->shape) && muc_mcu_is_depthwise(&kernels[i]));
+        bool is_its_kind = is_fc(&kernels[i]) || (is_few(&kernels[i]) && isa != MUC_MCU_ISA_MVE) ||
+                           (has_apart(&layers->shape) && muc_mcu_is_depthwise(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && kernels[i].fits &&
