@@ -101,6 +101,11 @@ static void draw_layer(mur_conv_s8 *l)
         shape->groups = between(2, 4);
         shape->in_c = between(1, 6) * shape->groups;
         shape->out_c = between(1, 6) * shape->groups;
+    } else if (chance(4)) { /* few inputs an output */
+        shape->kernel_h = (uint16_t)between(1, 3);
+        shape->kernel_w = (uint16_t)between(1, 3);
+        shape->in_c = between(1, 4);
+        shape->out_c = between(4, 30);
     } else if (chance(2)) { /* fully connected */
         shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
         shape->in_h = 1;
