@@ -95,6 +95,34 @@ static void mur_dsp_put_rest(int16_t *to, int16_t wide)
     __builtin_memcpy(to, &wide, sizeof(wide)); /* no call */
 }
 
+static inline uint32_t mur_dsp_turned(uint32_t word, int32_t right)
+{
+    return word >> (right & 31) | word << (-right & 31);
+}
+
+/* a byte of four pixels, `by` apart, at `half` and so on */
+static inline void mur_dsp_put_rests(int16_t *half, const int8_t *byte, int32_t by)
+{
+#if MUR_HAVE_DSP
+    int32_t wide;
+
+    __asm__ volatile("ldrsb %0, [%2]\n"
+                     "strh %0, [%1]\n"
+                     "ldrsb %0, [%2, %3]\n"
+                     "strh %0, [%1, #4]\n"
+                     "ldrsb %0, [%2, %3, lsl #1]\n"
+                     "strh %0, [%1, #8]\n"
+                     "ldrsb %0, [%2, %4]\n"
+                     "strh %0, [%1, #12]\n"
+                     : "=&r"(wide)
+                     : "r"(half), "r"(byte), "r"(by), "r"(3 * by)
+                     : "memory");
+#else
+    for (int32_t i = 0; i < 4; i++)
+        mur_dsp_put_rest(half + 2 * i, byte[i * by]);
+#endif
+}
+
 /* row `i` of a window whose left edge is `column`: run j begins at the result, which may be a copy
  */
 static __attribute__((hot)) const int8_t *mur_dsp_find_run(const mur_dsp_window *window,
@@ -182,18 +210,16 @@ static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_win
                                                                int32_t next)
 {
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = first * rest;
-    uint32_t *behind = window->x + window->runs.whole_words * 8;
+    int16_t *half = mur_dsp_rest_at(window->x + window->runs.whole_words * 8, 4, at);
+    uint32_t steps = mur_dsp_turned(0x0e10f210u, 8 * (at & 3)); /* bytes from place to place */
 
     mur_dsp_widen4(window->x + first * words * 8, from, by, words, count, next);
     from += words * 4;
     for (; rest > 0 && count > 0; count--, from += next)
         for (int32_t k = 0; k < rest; k++) {
-            int16_t *half = mur_dsp_rest_at(behind, 4, at++);
-
-            mur_dsp_put_rest(half, from[k]);
-            mur_dsp_put_rest(half + 2, from[by + k]);
-            mur_dsp_put_rest(half + 4, from[2 * by + k]);
-            mur_dsp_put_rest(half + 6, from[3 * by + k]);
+            mur_dsp_put_rests(half, from + k, by);
+            half = (int16_t *)(void *)((int8_t *)half + (int8_t)steps);
+            steps = mur_dsp_turned(steps, 8);
         }
 }
 
