@@ -11,8 +11,8 @@
 enum { WORDS = 127 }; /* of four inputs: b's sums over so many have 24 bits */
 
 /* Products of words of inputs with one or two pairs, added to sums; returns the next weights. */
-static const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t *w, int32_t pairs,
-                                 int32_t *sums)
+static inline const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t *w,
+                                        int32_t pairs, int32_t *sums)
 {
     int32_t a[2] = { 0, 0 }, b[2] = { 0, 0 };
 
@@ -31,9 +31,40 @@ static const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t 
     return w;
 }
 
+/* the same of any number of inputs and one or two pairs */
+static inline __attribute__((always_inline)) const uint32_t *
+add_few(const int8_t *x, int32_t inputs, const uint32_t *w, int32_t pairs, int32_t *sums)
+{
+    const int8_t *end = x + inputs;
+    int8_t last[4] = { 0, 0, 0, 0 };
+
+    for (int32_t words; end - x > 3; x += 4 * words) {
+        words = (int32_t)(end - x) >> 2;
+        words = words > WORDS ? WORDS : words;
+        w = add_words(x, words, w, pairs, sums);
+    }
+    if (x == end)
+        return w;
+    for (int32_t i = 0; inputs < 4 && i < inputs; i++)
+        last[i] = x[i];
+    return add_words(inputs < 4 ? last : end - 4, 1, w, pairs, sums);
+}
+
+/* Fours of channels of a vector of at least four inputs. The order of members is the assembly's. */
+typedef struct fours {
+    const int8_t *x, *x_end;
+    const int32_t *bias;
+    int8_t *out;
+    int32_t zero;
+    const int32_t *scales; /* [4][2]: twice a multiplier, a shift */
+    int32_t count;         /* at least 1 */
+    const uint32_t *w;
+} fours;
+
 #if MUR_HAVE_DSP
 
 /* four inputs and four channels */
+/* clang-format off */
 #define MAC16 \
     "ldr r9, [r10], #4\n" \
     "ldm r12!, {r4-r7}\n" \
@@ -52,23 +83,35 @@ static const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t 
     "smlad r0, r9, r5, r0\n" \
     "smlad r2, r9, r7, r2\n"
 
-/* The same of two pairs, and of all inputs ahead of x_end: one word or more, and what is left. */
-/* clang-format off */
+#define OUT(channel, sum) \
+    "ldrd r8, r9, [r6, #8 * " #channel "]\n" \
+    MUR_DSP_REQUANT(sum, r8, r9, r7)
+
+/* Returns the weights behind those of the fours. r0, r2: sums of a and c; r1, r3: of 256 b + a and
+ * 256 d + c over so many words as 24 bits hold; on the stack a copy of *run, then those of b and d
+ * before. r10: x, r11: its end for now, lr: its end; r12: w. */
 __attribute__((naked, noinline)) static const uint32_t *
-add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const int8_t *x_end,
-          __attribute__((unused)) const uint32_t *w, __attribute__((unused)) int32_t *sums)
+run_fours(__attribute__((unused)) const fours *run)
 {
-    __asm__ volatile("push {r3-r11, lr}\n"
-                     "sub r4, r1, r0\n"
-                     "mov r10, r0\n"
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldm r0, {r1-r8}\n"
+                     "mov lr, r2\n"
+                     "mov r12, r8\n"
+                     "push {r1-r10}\n"
+                     "3: ldr r4, [sp, #8]\n"
+                     "ldr r10, [sp]\n"
+                     "ldm r4!, {r0, r5, r6, r7}\n"
+                     "str r4, [sp, #8]\n"
+                     "strd r5, r7, [sp, #32]\n"
+                     "mov r1, r0\n"
+                     "mov r2, r6\n"
+                     "mov r3, r6\n"
+                     "4: sub r4, lr, r10\n"
+                     "cmp r4, #512\n"
+                     "it cs\n"
+                     "movcs r4, #508\n"
                      "bic r11, r4, #3\n"
-                     "add r11, r11, r0\n"
-                     "mov lr, r1\n"
-                     "mov r12, r2\n"
-                     "mov r0, #0\n"
-                     "mov r1, #0\n"
-                     "mov r2, #0\n"
-                     "mov r3, #0\n"
+                     "add r11, r10, r11\n"
                      "tst r4, #4\n"
                      "bne 2f\n"
                      "1:\n"
@@ -77,69 +120,77 @@ add_fours(__attribute__((unused)) const int8_t *x, __attribute__((unused)) const
                      MAC16
                      "cmp r10, r11\n"
                      "bne 1b\n"
-                     "cmp r11, lr\n"
-                     "itt ne\n"
-                     "subne r10, lr, #4\n"
-                     "movne r11, lr\n"
-                     "bne 2b\n"
-                     "pop {r8}\n"
-                     "ldm r8, {r4-r7}\n"
+                     "sub r4, lr, r11\n"
+                     "sub r5, r4, #1\n"
+                     "cmp r5, #3\n"
+                     "itt cc\n"
+                     "subcc r10, lr, #4\n"
+                     "movcc r11, lr\n"
+                     "bcc 2b\n"
+                     "ldrd r5, r7, [sp, #32]\n"
                      "sub r1, r1, r0\n"
                      "sub r3, r3, r2\n"
-                     "add r4, r4, r0\n"
-                     "add r5, r5, r1, asr #8\n"
-                     "add r6, r6, r2\n"
-                     "add r7, r7, r3, asr #8\n"
-                     "stm r8, {r4-r7}\n"
+                     "add r1, r5, r1, asr #8\n"
+                     "add r3, r7, r3, asr #8\n"
+                     "cbz r4, 5f\n"
+                     "strd r1, r3, [sp, #32]\n"
+                     "mov r1, r0\n"
+                     "mov r3, r2\n"
+                     "b 4b\n"
+                     "5: ldrd r7, r6, [sp, #16]\n"
+                     OUT(0, r0)
+                     OUT(1, r1)
+                     OUT(2, r2)
+                     OUT(3, r3)
+                     "ldr r4, [sp, #12]\n"
+                     "ldr r5, [sp, #24]\n"
+                     "bfi r0, r1, #8, #8\n"
+                     "bfi r2, r3, #8, #8\n"
+                     "pkhbt r0, r0, r2, lsl #16\n"
+                     "str r0, [r4], #4\n"
+                     "subs r5, r5, #1\n"
+                     "str r4, [sp, #12]\n"
+                     "str r5, [sp, #24]\n"
+                     "bne 3b\n"
                      "mov r0, r12\n"
+                     "add sp, sp, #40\n"
                      "pop {r4-r11, pc}\n");
 }
 /* clang-format on */
 
 #else
 
-static const uint32_t *add_fours(const int8_t *x, const int8_t *x_end, const uint32_t *w,
-                                 int32_t *sums)
+static const uint32_t *run_fours(const fours *run)
 {
-    int32_t inputs = (int32_t)(x_end - x);
+    const uint32_t *w = run->w;
 
-    w = add_words(x, inputs >> 2, w, 2, sums);
-    return inputs & 3 ? add_words(x_end - 4, 1, w, 2, sums) : w;
+    for (int32_t i = 0; i < 4 * run->count; i += 4) {
+        const int32_t *bias = run->bias + i;
+        int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
+
+        w = add_few(run->x, (int32_t)(run->x_end - run->x), w, 2, sums);
+        for (int32_t c = 0; c < 4; c++)
+            run->out[i + c] = mur_dsp_output(sums[c], (uint32_t)run->scales[2 * c],
+                                             (uint32_t)run->scales[2 * c + 1], run->zero);
+    }
+    return w;
 }
 
 #endif
 
-/* the same of any number of inputs and one or two pairs: few channels or inputs */
-static __attribute__((noinline, cold)) const uint32_t *
-add_few(const int8_t *x, int32_t inputs, const uint32_t *w, int32_t pairs, int32_t *sums)
-{
-    const int8_t *end = x + inputs;
-    int32_t words = inputs >> 2, rest = inputs & 3;
-    int8_t last[4] = { 0, 0, 0, 0 };
-
-    w = add_words(x, words, w, pairs, sums);
-    if (rest == 0)
-        return w;
-    for (int32_t i = 0; words == 0 && i < rest; i++)
-        last[i] = x[i];
-    return add_words(words == 0 ? last : end - 4, 1, w, pairs, sums);
-}
-
-/* a sum to an int8 by a multiplier below 1/2 */
-static inline int32_t output(int32_t sum, int32_t mul, int32_t shift, int32_t zero)
+/* a sum to an int8 by twice a multiplier below 1/2 */
+static inline int8_t output(int32_t sum, int32_t twice, int32_t shift, int32_t zero)
 {
 #if MUR_HAVE_DSP
-    uint32_t twice = 2 * (uint32_t)mul;
-
     /* clang-format off */
     __asm__(MUR_DSP_REQUANT(%0, %1, %2, %3)
             : "+r"(sum)
             : "r"(twice), "r"(shift), "r"(zero)
             : "cc");
     /* clang-format on */
-    return sum;
+    return (int8_t)sum;
 #else
-    return mur_dsp_output(sum, 2 * (uint32_t)mul, (uint32_t)shift, zero);
+    return mur_dsp_output(sum, (uint32_t)twice, (uint32_t)shift, zero);
 #endif
 }
 
@@ -149,49 +200,74 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
         *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
 }
 
-/* outputs of four sums, the first by the first code and, if each has one, multiplier */
-static inline void put_four(const int32_t *sums, const int32_t *muls, const uint8_t *codes,
-                            int32_t form, int32_t zero, int8_t *out)
+/* of four channels, the first by the first code and, if each has one, multiplier */
+static inline void set_scales(const int32_t *muls, const uint8_t *codes, int32_t form,
+                              int32_t *scales)
 {
-    int32_t mul = *muls, shift = *codes / MUR_FC_MULS; /* all have them, if there is one */
+    for (int32_t i = 0; i < 4; i++, scales += 2) {
+        int32_t code = codes[form == MUR_FC_ONE ? 0 : i];
+        int32_t mul = form == MUR_FC_EACH ? i : code % MUR_FC_MULS; /* one alone is the first */
 
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < 4; i++) {
-        if (form != MUR_FC_ONE) {
-            mul = muls[form == MUR_FC_EACH ? i : codes[i] % MUR_FC_MULS];
-            shift = codes[i] / MUR_FC_MULS;
-        }
-        out[i] = (int8_t)output(sums[i], mul, shift, zero);
+        scales[0] = (int32_t)(2 * (uint32_t)muls[mul]);
+        scales[1] = code / MUR_FC_MULS;
     }
+}
+
+/* the last channels, one or two, or up to four of few inputs; returns the next weights */
+static const uint32_t *run_few(const fours *run, int32_t channels)
+{
+    int32_t inputs = (int32_t)(run->x_end - run->x);
+    const uint32_t *w;
+    int32_t sums[4]; /* what is packed goes on behind the last bias */
+
+    for (int32_t i = 0; i < 4; i++)
+        sums[i] = run->bias[i];
+    w = channels > 2 ? add_few(run->x, inputs, run->w, 2, sums)
+                     : add_few(run->x, inputs, run->w, 1, sums);
+    for (int32_t i = 0; i < channels; i++)
+        run->out[i] = output(sums[i], run->scales[2 * i], run->scales[2 * i + 1], run->zero);
+    return w;
 }
 
 /* outputs of one vector */
 static inline __attribute__((always_inline)) void
 run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t *out, int32_t form)
 {
-    const uint32_t *w = (const uint32_t *)(const void *)fc->weights;
-    const int32_t *bias = fc->bias, *muls = fc->mul;
+    const int32_t *muls = fc->mul;
     const uint8_t *codes = fc->codes;
-    int32_t zero = layer->output.zero;
-    int8_t last[4]; /* of fewer than four channels */
+    int32_t scales[8], done;
+    int8_t last[4]; /* of three channels */
+    fours run = { in,
+                  in + layer->shape.in_c,
+                  fc->bias,
+                  out,
+                  layer->output.zero,
+                  scales,
+                  0,
+                  (const uint32_t *)(const void *)fc->weights };
 
-    for (int32_t channels = layer->shape.out_c; channels > 0; channels -= 4, bias += 4) {
-        /* what is packed goes on behind the last bias */
-        int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
-        int32_t pairs = channels > 2 ? 2 : 1, inputs;
-        const int8_t *x = in;
-
-        for (int32_t left = layer->shape.in_c; left > 0; left -= inputs, x += inputs) {
-            inputs = left < 4 * (WORDS + 1) ? left : 4 * WORDS;
-            w = pairs == 2 && inputs > 3 ? add_fours(x, x + inputs, w, sums)
-                                         : add_few(x, inputs, w, pairs, sums);
+    if (form == MUR_FC_ONE)
+        set_scales(muls, codes, form, scales);
+    for (int32_t channels = layer->shape.out_c; channels > 0; channels -= done) {
+        done = channels < 4                                  ? channels
+               : form == MUR_FC_ONE && layer->shape.in_c > 3 ? channels & ~3
+                                                             : 4;
+        if (form != MUR_FC_ONE)
+            set_scales(muls, codes, form, scales);
+        if (done > 2 && layer->shape.in_c > 3) {
+            run.count = (done + 3) >> 2;
+            run.out = done > 3 ? out : last;
+            run.w = run_fours(&run);
+            for (int32_t i = 0; done == 3 && i < 3; i++)
+                out[i] = last[i];
+        } else {
+            run.out = out;
+            run.w = run_few(&run, done);
         }
-        put_four(sums, muls, codes, form, zero, channels >= 4 ? out : last);
-        for (int32_t i = 0; channels < 4 && i < channels; i++)
-            out[i] = last[i];
-        codes += form == MUR_FC_ONE ? 0 : 4;
-        muls += form == MUR_FC_EACH ? 4 : 0;
-        out += 4;
+        run.bias += done;
+        out += done;
+        codes += form == MUR_FC_ONE ? 0 : done;
+        muls += form == MUR_FC_EACH ? done : 0;
     }
 }
 
