@@ -55,6 +55,19 @@ static inline int32_t mur_smlad(uint32_t a, uint32_t b, int32_t sum)
 #endif
 }
 
+/* the low halves of two, the second's above the first's */
+static inline uint32_t mur_halves(uint32_t first, uint32_t second)
+{
+#if MUR_HAVE_DSP
+    uint32_t out;
+
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(out) : "r"(first), "r"(second));
+    return out;
+#else
+    return (first & 0xffff) | second << 16;
+#endif
+}
+
 /* bytes 0 and 2, sign-extended to halves */
 static inline uint32_t mur_sxtb16(uint32_t a)
 {

@@ -72,7 +72,7 @@ typedef struct mur_dsp_block_channel {
 #else
 
 /* A row of a window to the sums of a row of outputs, from what they begin with; x0, x1 in r10, r11
- * or, with stride 2, x1, x2, then x0 in r11. */
+ * or, with stride 2, x1, x2, and x0 in r3 while that is free, else behind them in r11. */
 #define MUR_DSP_BLOCK_MAC_1(first, second, begin0, begin1, w01, w12) \
     "smlatb " #second ", r10, " #w01 ", " #begin1 "\n" \
     "smlad " #first ", r10, " #w01 ", " #begin0 "\n" \
@@ -115,14 +115,14 @@ typedef struct mur_dsp_block_channel {
 #define MUR_DSP_BLOCK_SUMS_2 \
     MUR_DSP_BLOCK_BEGIN \
     MUR_DSP_BLOCK_READ_2 \
+    "ldr r3, [lr], #4\n" \
     "lsls r2, r0, #1\n" \
     MUR_DSP_BLOCK_MAC_2(r0, r1, r2, r2, r4, r5) \
-    "ldr r11, [lr], #4\n" \
-    "smlad r0, r11, r4, r0\n" \
+    "smlad r0, r3, r4, r0\n" \
     MUR_DSP_BLOCK_READ_2 \
+    "ldr r3, [lr], #4\n" \
     MUR_DSP_BLOCK_MAC_2(r0, r1, r0, r1, r6, r7) \
-    "ldr r11, [lr], #4\n" \
-    "smlad r0, r11, r6, r0\n" \
+    "smlad r0, r3, r6, r0\n" \
     MUR_DSP_BLOCK_READ_2 \
     MUR_DSP_BLOCK_MAC_2(r0, r1, r0, r1, r8, r9) \
     MUR_DSP_BLOCK_MAC_2(r2, r3, r2, r2, r4, r5) \

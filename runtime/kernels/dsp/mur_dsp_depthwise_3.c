@@ -29,8 +29,8 @@ static void set_channel(const mur_conv_s8 *layer, const uint32_t *head, const in
         uint32_t w0 = (uint32_t)tail[1] << up, w1 = (uint32_t)tail[2] << up;
         uint32_t w2 = (uint32_t)tail[3] << up;
 
-        block->w[i][0] = (w0 & 0xffff) | w1 << 16;
-        block->w[i][1] = (w1 & 0xffff) | w2 << 16;
+        block->w[i][0] = mur_halves(w0, w1);
+        block->w[i][1] = mur_halves(w1, w2);
     }
 }
 
