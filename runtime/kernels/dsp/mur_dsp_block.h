@@ -56,7 +56,8 @@ typedef struct mur_dsp_block_channel {
  * leaves a carry for the branch to 7 if sums are doubled, which comes back at 8. MUR_DSP_BLOCK_SCALE:
  * sums to outputs, and where they go. MUR_DSP_BLOCK_STORE, at 8: stores them, with flags for the
  * branch to the next four. The second row and column are stored first: if they are none, the first
- * ones overwrite them. */
+ * ones overwrite them. MUR_DSP_BLOCK_GATHER_FOURS: the rows of a column, four at a time, to the plane;
+ * goes on at 13. */
 #define MUR_DSP_BLOCK_PLACES \
     "ldr r10, [sp, #56]\n" \
     "ldr r11, [sp, #64]\n" \
@@ -168,25 +169,41 @@ typedef struct mur_dsp_block_channel {
     "cmp lr, r2\n" \
     "str r10, [sp, #56]\n"
 
-#endif
-
-/* the columns of the image to the plane, of which r0 tells */
-#define MUR_DSP_BLOCK_GATHER \
-    "ldm r0, {r0-r7}\n" \
-    "add r11, r2, r2, lsl #1\n" \
-    "10: lsrs r12, r3, #2\n" \
-    "beq 13f\n" \
-    "12: ldrsb r9, [r1, r2, lsl #1]\n" \
+/* four rows of a column to the plane */
+#define MUR_DSP_BLOCK_GATHER_4 \
+    "ldrsb r9, [r1, r2, lsl #1]\n" \
     "ldrsb r10, [r1, r11]\n" \
     "ldrsb r8, [r1, r2]\n" \
     "ldrsb lr, [r1]\n" \
     "add r1, r1, r2, lsl #2\n" \
     "strh r8, [r0, #4]\n" \
-    "subs r12, r12, #1\n" \
     "strh r9, [r0, #8]\n" \
     "strh r10, [r0, #12]\n" \
-    "strh lr, [r0], #16\n" \
-    "bne 12b\n" \
+    "strh lr, [r0], #16\n"
+
+/* clang-format off */
+#define MUR_DSP_BLOCK_GATHER_FOURS \
+    "lsls r12, r3, #30\n" /* carry: are there four behind the eights? */ \
+    "bcc 11f\n" \
+    MUR_DSP_BLOCK_GATHER_4 \
+    "11: lsrs r12, r3, #3\n" \
+    "beq 13f\n" \
+    "12:\n" \
+    MUR_DSP_BLOCK_GATHER_4 \
+    MUR_DSP_BLOCK_GATHER_4 \
+    "subs r12, r12, #1\n" \
+    "bne 12b\n"
+/* clang-format on */
+
+#endif
+
+/* the columns of the image, of which r0 tells */
+/* clang-format off */
+#define MUR_DSP_BLOCK_GATHER \
+    "ldm r0, {r0-r7}\n" \
+    "add r11, r2, r2, lsl #1\n" \
+    "10:\n" \
+    MUR_DSP_BLOCK_GATHER_FOURS \
     "13: lsls r12, r3, #31\n" /* carry: are there two more? */ \
     "bcc 14f\n" \
     "ldrsb r8, [r1]\n" \
@@ -203,6 +220,7 @@ typedef struct mur_dsp_block_channel {
     "sub r5, r7, r5\n" \
     "subs r4, r4, #1\n" \
     "bne 10b\n"
+/* clang-format on */
 
 /* r0, r1: sums of a row; r2, r3: of the next; r4-r9: weights; r10-r12: x; lr: where the window is.
  * On the stack a copy of the block as far as its bias, then at 56 the output at which this stands, in

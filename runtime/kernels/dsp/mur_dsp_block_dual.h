@@ -121,4 +121,19 @@
     "cmp lr, r2\n" \
     "str r10, [sp, #56]\n"
 
+#define MUR_DSP_BLOCK_GATHER_FOURS \
+    "lsrs r12, r3, #2\n" \
+    "beq 13f\n" \
+    "12: ldrsb r9, [r1, r2, lsl #1]\n" \
+    "ldrsb r10, [r1, r11]\n" \
+    "ldrsb r8, [r1, r2]\n" \
+    "ldrsb lr, [r1]\n" \
+    "add r1, r1, r2, lsl #2\n" \
+    "strh r8, [r0, #4]\n" \
+    "subs r12, r12, #1\n" \
+    "strh r9, [r0, #8]\n" \
+    "strh r10, [r0, #12]\n" \
+    "strh lr, [r0], #16\n" \
+    "bne 12b\n"
+
 #endif
