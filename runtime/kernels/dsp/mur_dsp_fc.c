@@ -10,44 +10,38 @@
 
 enum { WORDS = 127 }; /* of four inputs: b's sums over so many have 24 bits */
 
-/* Products of words of inputs with one or two pairs, added to sums; returns the next weights. */
-static inline const uint32_t *add_words(const int8_t *x, int32_t words, const uint32_t *w,
-                                        int32_t pairs, int32_t *sums)
+/* Products of words of inputs with a pair, whose words of weights are `step` behind each other, to
+ * sums. */
+static void add_words(const int8_t *x, int32_t words, const uint32_t *w, int32_t step,
+                      int32_t *sums)
 {
-    int32_t a[2] = { 0, 0 }, b[2] = { 0, 0 };
+    int32_t a = 0, b = 0; /* b: of 256 b + a */
 
-    for (; words > 0; words--, x += 4) {
+    for (; words > 0; words--, x += 4, w += step) {
         uint32_t four = mur_four(x), even = mur_sxtb16(four), odd = mur_sxtb16_odd(four);
 
-        for (int32_t i = 0; i < pairs; i++, w += 2) {
-            a[i] = mur_smlad(odd, mur_sxtb16(w[1]), mur_smlad(even, mur_sxtb16(w[0]), a[i]));
-            b[i] = mur_smlad(odd, w[1], mur_smlad(even, w[0], b[i])); /* of 256 b + a */
-        }
+        a = mur_smlad(odd, mur_sxtb16(w[1]), mur_smlad(even, mur_sxtb16(w[0]), a));
+        b = mur_smlad(odd, w[1], mur_smlad(even, w[0], b));
     }
-    for (int32_t i = 0; i < pairs; i++, sums += 2) {
-        sums[0] = (int32_t)((uint32_t)sums[0] + (uint32_t)a[i]);
-        sums[1] += mur_asr((int32_t)((uint32_t)b[i] - (uint32_t)a[i]), 8);
-    }
-    return w;
+    sums[0] = (int32_t)((uint32_t)sums[0] + (uint32_t)a);
+    sums[1] += mur_asr((int32_t)((uint32_t)b - (uint32_t)a), 8);
 }
 
-/* the same of any number of inputs and one or two pairs */
-static inline __attribute__((always_inline)) const uint32_t *
-add_few(const int8_t *x, int32_t inputs, const uint32_t *w, int32_t pairs, int32_t *sums)
+/* the same of any number of inputs */
+static __attribute__((noinline)) void add_inputs(const int8_t *x, int32_t inputs, const uint32_t *w,
+                                                 int32_t step, int32_t *sums)
 {
-    const int8_t *end = x + inputs;
+    int32_t words = inputs >> 2, rest = inputs & 3;
     int8_t last[4] = { 0, 0, 0, 0 };
 
-    for (int32_t words; end - x > 3; x += 4 * words) {
-        words = (int32_t)(end - x) >> 2;
-        words = words > WORDS ? WORDS : words;
-        w = add_words(x, words, w, pairs, sums);
+    for (int32_t some; words > 0; words -= some, x += 4 * some, w += step * some) {
+        some = words > WORDS ? WORDS : words;
+        add_words(x, some, w, step, sums);
     }
-    if (x == end)
-        return w;
-    for (int32_t i = 0; inputs < 4 && i < inputs; i++)
-        last[i] = x[i];
-    return add_words(inputs < 4 ? last : end - 4, 1, w, pairs, sums);
+    for (int32_t i = 0; i < rest; i++)
+        last[inputs > 3 ? 4 - rest + i : i] = x[i];
+    if (rest > 0)
+        add_words(last, 1, w, step, sums);
 }
 
 /* Fours of channels of a vector of at least four inputs. The order of members is the assembly's. */
@@ -163,12 +157,15 @@ run_fours(__attribute__((unused)) const fours *run)
 static const uint32_t *run_fours(const fours *run)
 {
     const uint32_t *w = run->w;
+    int32_t inputs = (int32_t)(run->x_end - run->x);
 
     for (int32_t i = 0; i < 4 * run->count; i += 4) {
         const int32_t *bias = run->bias + i;
         int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
 
-        w = add_few(run->x, (int32_t)(run->x_end - run->x), w, 2, sums);
+        add_inputs(run->x, inputs, w, 4, sums);
+        add_inputs(run->x, inputs, w + 2, 4, sums + 2);
+        w += 4 * ((inputs + 3) >> 2);
         for (int32_t c = 0; c < 4; c++)
             run->out[i + c] = mur_dsp_output(sums[c], (uint32_t)run->scales[2 * c],
                                              (uint32_t)run->scales[2 * c + 1], run->zero);
@@ -213,20 +210,16 @@ static inline void set_scales(const int32_t *muls, const uint8_t *codes, int32_t
     }
 }
 
-/* the last channels, one or two, or up to four of few inputs; returns the next weights */
-static const uint32_t *run_few(const fours *run, int32_t channels)
+/* one or two channels, the last ones, or those of up to three inputs */
+static __attribute__((noinline, cold)) void run_few(fours *run, int32_t channels)
 {
     int32_t inputs = (int32_t)(run->x_end - run->x);
-    const uint32_t *w;
-    int32_t sums[4]; /* what is packed goes on behind the last bias */
+    int32_t sums[2] = { run->bias[0], run->bias[1] }; /* what is packed goes on behind the last */
 
-    for (int32_t i = 0; i < 4; i++)
-        sums[i] = run->bias[i];
-    w = channels > 2 ? add_few(run->x, inputs, run->w, 2, sums)
-                     : add_few(run->x, inputs, run->w, 1, sums);
+    add_inputs(run->x, inputs, run->w, 2, sums);
+    run->w += 2 * ((inputs + 3) >> 2);
     for (int32_t i = 0; i < channels; i++)
         run->out[i] = output(sums[i], run->scales[2 * i], run->scales[2 * i + 1], run->zero);
-    return w;
 }
 
 /* outputs of one vector */
@@ -235,7 +228,7 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
 {
     const int32_t *muls = fc->mul;
     const uint8_t *codes = fc->codes;
-    int32_t scales[8], done;
+    int32_t scales[8], few = layer->shape.in_c < 4, done;
     int8_t last[4]; /* of three channels */
     fours run = { in,
                   in + layer->shape.in_c,
@@ -249,21 +242,19 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
     if (form == MUR_FC_ONE)
         set_scales(muls, codes, form, scales);
     for (int32_t channels = layer->shape.out_c; channels > 0; channels -= done) {
-        done = channels < 4                                  ? channels
-               : form == MUR_FC_ONE && layer->shape.in_c > 3 ? channels & ~3
-                                                             : 4;
+        done = few ? 2 : form == MUR_FC_ONE ? channels & ~3 : 4;
+        if (done == 0 || done > channels)
+            done = channels;
         if (form != MUR_FC_ONE)
             set_scales(muls, codes, form, scales);
-        if (done > 2 && layer->shape.in_c > 3) {
-            run.count = (done + 3) >> 2;
-            run.out = done > 3 ? out : last;
+        run.out = done == 3 ? last : out;
+        run.count = (done + 3) >> 2;
+        if (done > 2)
             run.w = run_fours(&run);
-            for (int32_t i = 0; done == 3 && i < 3; i++)
-                out[i] = last[i];
-        } else {
-            run.out = out;
-            run.w = run_few(&run, done);
-        }
+        else
+            run_few(&run, done);
+        if (done == 3)
+            __builtin_memcpy(out, last, 3);
         run.bias += done;
         out += done;
         codes += form == MUR_FC_ONE ? 0 : done;
@@ -285,19 +276,22 @@ static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, 
     }
 }
 
-void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+__attribute__((cold)) void mur_dsp_fc_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                                         void *scratch)
 {
     (void)scratch;
     run(layer, in, out, MUR_FC_ONE);
 }
 
-void mur_dsp_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+__attribute__((cold)) void mur_dsp_fc_coded_s8(const mur_conv_s8 *layer, const int8_t *in,
+                                               int8_t *out, void *scratch)
 {
     (void)scratch;
     run(layer, in, out, MUR_FC_CODED);
 }
 
-void mur_dsp_fc_each_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+__attribute__((cold)) void mur_dsp_fc_each_s8(const mur_conv_s8 *layer, const int8_t *in,
+                                              int8_t *out, void *scratch)
 {
     (void)scratch;
     run(layer, in, out, MUR_FC_EACH);

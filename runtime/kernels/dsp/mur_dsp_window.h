@@ -209,18 +209,21 @@ static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_win
                                                                const int8_t *from, int32_t by,
                                                                int32_t next)
 {
-    int32_t words = window->runs.run_words, rest = window->runs.rest, at = first * rest;
-    int16_t *half = mur_dsp_rest_at(window->x + window->runs.whole_words * 8, 4, at);
-    uint32_t steps = mur_dsp_turned(0x0e10f210u, 8 * (at & 3)); /* bytes from place to place */
+    int32_t words = window->runs.run_words, rest = window->runs.rest;
 
     mur_dsp_widen4(window->x + first * words * 8, from, by, words, count, next);
-    from += words * 4;
-    for (; rest > 0 && count > 0; count--, from += next)
-        for (int32_t k = 0; k < rest; k++) {
-            mur_dsp_put_rests(half, from + k, by);
-            half = (int16_t *)(void *)((int8_t *)half + (int8_t)steps);
-            steps = mur_dsp_turned(steps, 8);
-        }
+    if (rest > 0) {
+        int32_t at = first * rest;
+        int16_t *half = mur_dsp_rest_at(window->x + window->runs.whole_words * 8, 4, at);
+        uint32_t steps = mur_dsp_turned(0x0e10f210u, 8 * (at & 3)); /* bytes from place to place */
+
+        for (from += words * 4; count > 0; count--, from += next)
+            for (int32_t k = 0; k < rest; k++) {
+                mur_dsp_put_rests(half, from + k, by);
+                half = (int16_t *)(void *)((int8_t *)half + (int8_t)steps);
+                steps = mur_dsp_turned(steps, 8);
+            }
+    }
 }
 
 /* Four pixels whose windows lie between the left and the right edge, row by row. */
