@@ -77,7 +77,8 @@ class Shape:
 CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): 1, Shape("average_pool", 16, 20, 3, 3, 1, 2, 1, 2): 1,
           Shape("average_pool", 100, 1, 4, 4, 2, 1, 2, 1): 1, Shape("average_pool", 26, 12, 3, 3, 2, 2, 2, 1, pad="same"): .6,
           Shape("add_short", 64, 1, 64, 64): 1, Shape("mul_short", 64, 1, 64, 64): 1, Shape("add_short", 60, 1, 33, 33, k_w=33): 1,
-          Shape("matmul", 7, 1, 300, 1): .1, Shape("matmul", 64, 1, 64, 1): .2}
+          Shape("matmul", 7, 1, 300, 1): .1, Shape("matmul", 64, 1, 64, 1): .2,
+          Shape("matmul", 1, 1, 64, 64): .1}
 
 
 def read(path):

@@ -2,10 +2,8 @@
  *
  * Sixteen of b's columns are packed by fours, vectors of each column side by side; then each row of
  * a is multiplied with them, where it lies or, of uint8, where its copy as int8 does. What b's zero
- * point takes from a sum is that times the sum of the row. Few rows are multiplied with columns
- * whose bytes lie side by side where these are. */
-#include <stddef.h>
-
+ * point takes from a sum is that times the sum of the row. Few rows are multiplied with b where it
+ * lies. */
 #include "mur_mve_matmul.h"
 
 #include "mur_mve_dot.h"
@@ -106,6 +104,8 @@ static void pack_panel(const job *w, const uint8_t *b, int32_t columns)
 
 #if MUR_HAVE_MVE
 
+enum { COLUMNS = 16 }; /* whose sums are in registers */
+
 /* outputs that are not simple, one after the other */
 static __attribute__((noinline)) int32x4_t outputs_of(const mur_matmul_s8 *layer, int32x4_t sums)
 {
@@ -139,7 +139,7 @@ static void put_some(const job *w, const int32_t sums[4], int32_t left, uint8_t 
 }
 
 /* one row of int8 with the panel */
-static void run_row(const job *w, const int8_t *x, int32_t left, uint8_t *out)
+static void run_row(const job *w, const int8_t *x, const int8_t *b, int32_t left, uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
     const mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
@@ -148,12 +148,58 @@ static void run_row(const job *w, const int8_t *x, int32_t left, uint8_t *out)
     int32_t offset = layer->b_zero == 0 ? 0 : layer->b_zero * sum_of(x, layer->depth);
     int8x16_t last = vldrbq_z_s8(x + vectors * MUR_MVE_BYTES, vctp8q(rest));
 
-    for (const int8_t *four = w->panel; left > 0; left -= 4, out += 4, four += w->bytes) {
+    for (const int8_t *four = b; left > 0; left -= 4, out += 4, four += w->bytes) {
         int32x4_t sums =
             mur_mve_sums(x, vectors, last, rest, (const int32_t *)(const void *)four, four + 16);
 
         put_four(w, clamp, vsubq_n_s32(sums, offset), left, out);
     }
+}
+
+/* one row of int8 with rows of at least COLUMNS bytes, so many columns at a time, the last ones
+ * ending with the row */
+static void run_broad(const job *w, const int8_t *x, const int8_t *b, int32_t columns, uint8_t *out)
+{
+    const mur_matmul_s8 *layer = w->layer;
+    const int32_t depth = layer->depth, zero = layer->a_zero, last = columns - COLUMNS;
+    const int32x4_t start = vdupq_n_s32(layer->b_zero * (zero * depth - sum_of(x, depth)));
+
+    for (int32_t c = 0; c < columns; c += COLUMNS) {
+        const int32_t at = c < last ? c : last;
+        int32x4_t s0 = start, s1 = start, s2 = start, s3 = start;
+        const int8_t *p = x, *from = b + at;
+        int32_t sums[COLUMNS], factor;
+
+        __asm__ volatile("dls lr, %7\n"
+                         "1: ldrsb %6, [%4], #1\n"
+                         "vldrb.s32 q0, [%5]\n"
+                         "sub %6, %6, %9\n"
+                         "vldrb.s32 q1, [%5, #4]\n"
+                         "vmla.s32 %q0, q0, %6\n"
+                         "vldrb.s32 q2, [%5, #8]\n"
+                         "vmla.s32 %q1, q1, %6\n"
+                         "vldrb.s32 q3, [%5, #12]\n"
+                         "vmla.s32 %q2, q2, %6\n"
+                         "add %5, %5, %8\n"
+                         "vmla.s32 %q3, q3, %6\n"
+                         "le lr, 1b\n"
+                         : "+w"(s0), "+w"(s1), "+w"(s2), "+w"(s3), "+r"(p), "+l"(from),
+                           "=&r"(factor)
+                         : "r"(depth), "r"(layer->b_row), "r"(zero)
+                         : "lr", "q0", "q1", "q2", "q3", "memory");
+        vstrwq_s32(sums, s0);
+        vstrwq_s32(sums + 4, s1);
+        vstrwq_s32(sums + 8, s2);
+        vstrwq_s32(sums + 12, s3);
+        for (int32_t i = 0; i < COLUMNS; i += 4)
+            put_some(w, sums + i, 4, out + at + i);
+    }
+}
+
+static int is_broad(const mur_matmul_s8 *layer)
+{
+    return layer->rows <= MUR_MVE_FEW && layer->b_column == 1 && !layer->b_flip &&
+           layer->columns >= COLUMNS;
 }
 
 #else
@@ -164,13 +210,24 @@ static void put_some(const job *w, const int32_t sums[4], int32_t left, uint8_t 
         out[i] = mur_matmul_output(w->layer, sums[i]);
 }
 
-static void run_row(const job *w, const int8_t *x, int32_t columns, uint8_t *out)
+static int is_broad(const mur_matmul_s8 *layer)
+{
+    (void)layer;
+    return 0;
+}
+
+static void run_broad(const job *w, const int8_t *x, const int8_t *b, int32_t columns, uint8_t *out)
+{
+    (void)w, (void)x, (void)b, (void)columns, (void)out;
+}
+
+static void run_row(const job *w, const int8_t *x, const int8_t *b, int32_t columns, uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
     int32_t offset = layer->b_zero * sum_of(x, layer->depth);
 
     for (int32_t c = 0; c < columns; c++) {
-        const int8_t *four = w->panel + (c >> 2) * w->bytes;
+        const int8_t *four = b + (c >> 2) * w->bytes;
 
         out[c] =
             mur_matmul_output(layer, mur_mve_sum(x, layer->depth, four + 16, c & 3) +
@@ -181,13 +238,14 @@ static void run_row(const job *w, const int8_t *x, int32_t columns, uint8_t *out
 #endif
 
 /* one row of int8 with columns where they lie */
-static void run_direct(const job *w, const int8_t *x, const int8_t *b, uint8_t *out)
+static void run_direct(const job *w, const int8_t *x, const int8_t *b, int32_t columns,
+                       uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
     const int32_t depth = layer->depth, step = layer->b_column, zero = layer->a_zero;
     const int32_t start = layer->b_zero * (zero * depth - sum_of(x, depth));
 
-    for (int32_t left = layer->columns; left > 0; left -= 4, out += 4) {
+    for (int32_t left = columns; left > 0; left -= 4, out += 4) {
         int32_t sums[4] = { 0 };
 
         for (int32_t i = 0; i < 4 && i < left; i++, b += step)
@@ -196,8 +254,13 @@ static void run_direct(const job *w, const int8_t *x, const int8_t *b, uint8_t *
     }
 }
 
-/* all rows of a, with the panel or with columns of b */
-static void run_rows(const job *w, const uint8_t *a, const int8_t *b, int32_t columns, uint8_t *out)
+/* one row of int8 with the panel, or with b's columns */
+typedef void multiply_row(const job *w, const int8_t *x, const int8_t *b, int32_t columns,
+                          uint8_t *out);
+
+static inline __attribute__((always_inline)) void run_rows(const job *w, multiply_row *of,
+                                                           const uint8_t *a, const int8_t *b,
+                                                           int32_t columns, uint8_t *out)
 {
     const mur_matmul_s8 *layer = w->layer;
 
@@ -208,17 +271,14 @@ static void run_rows(const job *w, const uint8_t *a, const int8_t *b, int32_t co
             copy_flipped(w->x, a, layer->a_flip, layer->depth);
             x = w->x;
         }
-        if (b)
-            run_direct(w, x, b, out);
-        else
-            run_row(w, x, columns, out);
+        of(w, x, b, columns, out);
     }
 }
 
 void mur_mve_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b, void *out,
                        void *scratch)
 {
-    const int32_t panel = 4 * mur_mve_matmul_fours(layer);
+    const int32_t panel = 4 * mur_mve_matmul_fours(layer), all = layer->columns;
     job w;
 
     w.layer = layer;
@@ -227,13 +287,17 @@ void mur_mve_matmul_s8(const mur_matmul_s8 *layer, const void *a, const void *b,
     w.x = w.panel + mur_mve_matmul_panel(layer);
     w.simple = layer->output.kind == MUR_REQUANT_Q31 && layer->shift <= 0;
     if (mur_mve_matmul_is_direct(layer)) {
-        run_rows(&w, a, b, 0, out);
+        run_rows(&w, run_direct, a, b, all, out);
         return;
     }
-    for (int32_t column = 0; column < layer->columns; column += panel) {
-        int32_t left = layer->columns - column, columns = left < panel ? left : panel;
+    if (is_broad(layer)) {
+        run_rows(&w, run_broad, a, b, all, out);
+        return;
+    }
+    for (int32_t column = 0; column < all; column += panel) {
+        int32_t left = all - column, columns = left < panel ? left : panel;
 
         pack_panel(&w, (const uint8_t *)b + column * layer->b_column, columns);
-        run_rows(&w, a, NULL, columns, (uint8_t *)out + column);
+        run_rows(&w, run_row, a, w.panel, columns, (uint8_t *)out + column);
     }
 }
