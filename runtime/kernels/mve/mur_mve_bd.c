@@ -124,8 +124,9 @@ static void finish(const int32_t sums[MUR_MVE_SOME], uint32_t count, float scale
     uint32_t n = 0;
 
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
-    while (n + 4 <= count && mur_mve_scale_halves(vldrwq_s32(sums + n), scale, scales + n, out + n))
-        n += 4;
+    if (mur_mve_are_normal(scale, scales, count))
+        for (; n + 4 <= count; n += 4)
+            mur_mve_scale_halves(vldrwq_s32(sums + n), scale, scales + n, out + n);
 #endif
     for (; n < count; n++)
         out[n] = (float)sums[n] * (scale * mur_half(scales[n]));

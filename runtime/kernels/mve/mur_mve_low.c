@@ -153,8 +153,8 @@ static inline void finish_some(uint32_t bits, const int32_t s[MUR_MVE_FOUR], int
 
 #if MUR_HAVE_MVE && (__ARM_FEATURE_MVE & 2)
 
-/* The same of whole fours of `count` rows, until one that cannot be ended in vectors
- * (mur_mve_scale_halves); returns how many rows are done. */
+/* The same of whole fours of `count` rows if they can be ended in vectors; returns how many rows
+ * are done. */
 static inline uint32_t finish_fours(uint32_t bits, const int32_t *s, uint32_t count, int32_t total,
                                     float scale, const uint16_t *scales, float *out)
 {
@@ -163,17 +163,17 @@ static inline uint32_t finish_fours(uint32_t bits, const int32_t *s, uint32_t co
     static const int32_t times[2][MUR_MVE_FOUR] = { { -3, -3, -3, 1 }, { -15, 1, -15, 1 } };
     const int32x4_t mask = vldrwq_s32(masks[bits == 4]), shift = vldrwq_s32(shifts[bits == 4]);
     const int32x4_t more = vmulq_n_s32(vldrwq_s32(times[bits == 4]), total);
-    uint32_t r = 0;
 
+    if (!mur_mve_are_normal(scale, scales, count))
+        return 0;
     /* what is not before row 0, and row 2 of 4 bits, is left out */
-    for (; r + MUR_MVE_FOUR <= count; r += MUR_MVE_FOUR) {
-        int32x4_t sums = vsubq_s32(vldrwq_s32(s + r), vandq_s32(vldrwq_s32(s + r - 1), mask));
+    for (uint32_t left = count / MUR_MVE_FOUR; left > 0; left--) {
+        int32x4_t sums = vsubq_s32(vldrwq_s32(s), vandq_s32(vldrwq_s32(s - 1), mask));
 
-        if (!mur_mve_scale_halves(vaddq_s32(vshlq_s32(sums, shift), more), scale, scales + r,
-                                  out + r))
-            break;
+        mur_mve_scale_halves(vaddq_s32(vshlq_s32(sums, shift), more), scale, scales, out);
+        s += MUR_MVE_FOUR, scales += MUR_MVE_FOUR, out += MUR_MVE_FOUR;
     }
-    return r;
+    return count & ~(MUR_MVE_FOUR - 1u);
 }
 
 #else
