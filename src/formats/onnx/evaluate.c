@@ -236,11 +236,6 @@ static bool subtract(const element *e, onnx_number a, onnx_number b, onnx_number
            apply(e, MUC_EXPR_SUB, a, b, out);
 }
 
-static bool sub(const element *e, onnx_number *out)
-{
-    return subtract(e, e->x[0], e->x[1], out);
-}
-
 static bool add(const element *e, onnx_number *out)
 {
     uint32_t number = is_const(&e->x[0]) ? 0 : 1; /* which may be negative */
@@ -248,11 +243,6 @@ static bool add(const element *e, onnx_number *out)
 
     return is_const(&b) && b.integer < 0 ? subtract(e, a, constant(-b.integer), out)
                                          : apply(e, MUC_EXPR_ADD, a, b, out);
-}
-
-static bool mul(const element *e, onnx_number *out)
-{
-    return apply(e, MUC_EXPR_MUL, e->x[0], e->x[1], out);
 }
 
 static bool divide(const element *e, onnx_number *out)
@@ -263,13 +253,6 @@ static bool divide(const element *e, onnx_number *out)
     }
     return is_const(&e->x[1]) && e->x[1].integer != 0 &&
            apply(e, MUC_EXPR_DIV, e->x[0], e->x[1], out);
-}
-
-/* of naturals, where every definition of the rest is the same */
-static bool mod(const element *e, onnx_number *out)
-{
-    return is_const(&e->x[1]) && e->x[1].integer > 0 &&
-           apply(e, MUC_EXPR_MOD, e->x[0], e->x[1], out);
 }
 
 static bool extreme(const element *e, bool max, onnx_number *out)
@@ -287,16 +270,6 @@ static bool extreme(const element *e, bool max, onnx_number *out)
             return false;
     }
     return true;
-}
-
-static bool min(const element *e, onnx_number *out)
-{
-    return extreme(e, false, out);
-}
-
-static bool max(const element *e, onnx_number *out)
-{
-    return extreme(e, true, out);
 }
 
 /* to 0, if there is but one operand: Not */
@@ -323,26 +296,6 @@ static bool invert(const element *e, onnx_number x, onnx_number *out)
 {
     *out = constant(!x.integer);
     return is_const(&x) || apply(e, MUC_EXPR_EQ, x, constant(0), out);
-}
-
-static bool less(const element *e, onnx_number *out)
-{
-    return is_less(e, e->x[0], e->x[1], out);
-}
-
-static bool greater(const element *e, onnx_number *out)
-{
-    return is_less(e, e->x[1], e->x[0], out);
-}
-
-static bool less_or_equal(const element *e, onnx_number *out)
-{
-    return greater(e, out) && invert(e, *out, out);
-}
-
-static bool greater_or_equal(const element *e, onnx_number *out)
-{
-    return less(e, out) && invert(e, *out, out);
 }
 
 static bool where(const element *e, onnx_number *out)
@@ -437,19 +390,27 @@ static muc_status map(onnx_call *call, const onnx_numbers *const *x, element_fn 
     { \
         return map(call, x, fn, out); \
     }
+#define ELEMENT(name, value) \
+    static bool element_##name(const element *e, onnx_number *out) \
+    { \
+        return value; \
+    } \
+    EVALUATOR(name, element_##name)
 
 EVALUATOR(constants, unknown)
 EVALUATOR(copy, copy)
 EVALUATOR(add, add)
-EVALUATOR(sub, sub)
-EVALUATOR(mul, mul)
 EVALUATOR(div, divide)
-EVALUATOR(mod, mod)
 EVALUATOR(equal, equal)
-EVALUATOR(less, less)
-EVALUATOR(less_or_equal, less_or_equal)
-EVALUATOR(greater, greater)
-EVALUATOR(greater_or_equal, greater_or_equal)
-EVALUATOR(min, min)
-EVALUATOR(max, max)
 EVALUATOR(where, where)
+ELEMENT(sub, subtract(e, e->x[0], e->x[1], out))
+ELEMENT(mul, apply(e, MUC_EXPR_MUL, e->x[0], e->x[1], out))
+/* of naturals, where every definition of the rest is the same */
+ELEMENT(mod,
+        is_const(&e->x[1]) && e->x[1].integer > 0 && apply(e, MUC_EXPR_MOD, e->x[0], e->x[1], out))
+ELEMENT(min, extreme(e, false, out))
+ELEMENT(max, extreme(e, true, out))
+ELEMENT(less, is_less(e, e->x[0], e->x[1], out))
+ELEMENT(greater, is_less(e, e->x[1], e->x[0], out))
+ELEMENT(less_or_equal, is_less(e, e->x[1], e->x[0], out) && invert(e, *out, out))
+ELEMENT(greater_or_equal, is_less(e, e->x[0], e->x[1], out) && invert(e, *out, out))
