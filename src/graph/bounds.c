@@ -38,7 +38,7 @@ uint32_t muc_bounds_of(const muc_node *node, uint32_t tuple, muc_bound out[MUC_M
     const bound_fact *facts = table[node->op].facts;
     uint32_t count = 0;
 
-    if (muc_op_get(node->op)->flags & MUC_OP_INDEXES)
+    if (muc_op_has(node->op, MUC_OP_INDEXES))
         return indices(node, tuple, out);
     for (uint32_t i = 0; facts[i].bound.apart; i++) {
         if (muc_node_input(node, facts[i].bound.input) == MUC_NO_ID)

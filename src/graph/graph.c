@@ -63,37 +63,12 @@ const muc_gates *muc_op_gates(muc_op op)
 
 bool muc_op_has_matrix(muc_op op)
 {
-    return op == MUC_OP_EMBED || (ops[op].flags & MUC_OP_WEIGHTED) != 0;
+    return op == MUC_OP_EMBED || muc_op_has(op, MUC_OP_WEIGHTED);
 }
 
-bool muc_op_has_table(muc_op op)
+bool muc_op_has(muc_op op, unsigned flag)
 {
-    return ops[op].flags & MUC_OP_BY_TABLE;
-}
-
-bool muc_op_selects(muc_op op)
-{
-    return ops[op].flags & MUC_OP_SELECTS;
-}
-
-bool muc_op_subtracts(muc_op op)
-{
-    return ops[op].flags & MUC_OP_SUBTRACTS;
-}
-
-bool muc_op_reduces(muc_op op)
-{
-    return ops[op].flags & MUC_OP_REDUCES;
-}
-
-bool muc_op_averages(muc_op op)
-{
-    return ops[op].flags & MUC_OP_AVERAGES;
-}
-
-bool muc_op_centres(muc_op op)
-{
-    return ops[op].flags & MUC_OP_CENTRES;
+    return ops[op].flags & flag;
 }
 
 bool muc_op_bounds(muc_op op, bool *at_zero)

@@ -59,7 +59,7 @@ enum {
     MUC_OP_PARAMETERS = 32768, /* POINTWISE, but inputs beyond the first are not broadcast */
     MUC_OP_COMMUTES = 65536,   /* inputs 0 and 1 may change places */
     /* outputs' elements are inputs' elements that place and order alone choose: the same of other
-     * integers for the same numbers */
+     * integers for the same numbers, as a pool of the greatest */
     MUC_OP_SELECTS = 131072,
     MUC_OP_BOUNDS = 262144,  /* muc_op_bounds */
     MUC_OP_CHOOSES = 524288, /* input 0 chooses among the elements of the inputs behind it */
@@ -237,18 +237,8 @@ const muc_product *muc_op_product(muc_op op);
 const muc_gates *muc_op_gates(muc_op op);
 /* whether input 1 is a matrix, if it is a constant: of the flag MUC_OP_WEIGHTED, or EMBED */
 bool muc_op_has_matrix(muc_op op);
-/* whether it has the flag MUC_OP_BY_TABLE */
-bool muc_op_has_table(muc_op op);
-/* whether it has the flag MUC_OP_SELECTS, as a pool of the greatest */
-bool muc_op_selects(muc_op op);
-/* whether it has the flag MUC_OP_SUBTRACTS */
-bool muc_op_subtracts(muc_op op);
-/* whether it has the flag MUC_OP_REDUCES */
-bool muc_op_reduces(muc_op op);
-/* whether it has the flag MUC_OP_AVERAGES */
-bool muc_op_averages(muc_op op);
-/* whether it has the flag MUC_OP_CENTRES */
-bool muc_op_centres(muc_op op);
+/* whether it has the flag, or one of several */
+bool muc_op_has(muc_op op, unsigned flag);
 /* Whether it is x between two bounds. *at_zero: the lower one is 0, and there is no upper one; else
  * they are inputs 1 and 2, which may be absent. */
 bool muc_op_bounds(muc_op op, bool *at_zero);

@@ -20,7 +20,7 @@ static void mark(pruner *p)
     for (uint32_t i = graph->node_count; i-- > 0;) {
         const muc_node *node = &graph->nodes[i];
 
-        p->nodes[i] = (muc_op_get(node->op)->flags & MUC_OP_STATEFUL) != 0;
+        p->nodes[i] = muc_op_has(node->op, MUC_OP_STATEFUL);
         for (uint32_t j = 0; j < node->output_count; j++)
             p->nodes[i] = p->nodes[i] || p->tensors[node->outputs[j]];
         if (!p->nodes[i])

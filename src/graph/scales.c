@@ -138,7 +138,7 @@ muc_multiplier muc_scale_reduction(muc_op op, const muc_tensor *x, const muc_ten
     muc_multiplier change = exact_ratio(x, out);
     int shift = 0;
 
-    if (!muc_op_averages(op))
+    if (!muc_op_has(op, MUC_OP_AVERAGES))
         return change;
     while (count >> shift > 1 && shift < 32)
         shift++;
@@ -419,7 +419,7 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
     const muc_tensor *out = &graph->tensors[node->outputs[0]];
     bool is_byte = muc_dtype_get(x->dtype)->block_bytes == 1 && out->dtype == x->dtype;
     float inverse = 1.0f / muc_scale_of(out);
-    bool is_real = muc_op_has_table(node->op) && node->op != MUC_OP_HARD_SWISH;
+    bool is_real = muc_op_has(node->op, MUC_OP_BY_TABLE) && node->op != MUC_OP_HARD_SWISH;
     muc_formula_real *function = is_real ? muc_formula_real_of(muc_formula_of(node)) : NULL;
     const muc_formula_values values = muc_formula_values_of(node);
 

@@ -21,7 +21,7 @@ uint32_t muc_pointwise_function(const muc_rewrite *r, const muc_node *node,
     const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]), *x;
     uint32_t of = MUC_NO_ID;
 
-    if (!(muc_op_get(node->op)->flags & MUC_OP_POINTWISE) || node->output_count != 1 ||
+    if (!muc_op_has(node->op, MUC_OP_POINTWISE) || node->output_count != 1 ||
         (y->dtype != MUC_F32 && y->dtype != MUC_BOOL))
         return node->outputs[0];
     for (uint32_t i = 0; i < node->input_count; i++) {

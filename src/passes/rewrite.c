@@ -13,7 +13,7 @@ static void mark_needed(muc_rewrite *r)
     }
     for (uint32_t n = r->old.node_count; n-- > 0;) {
         const muc_node *node = &r->old.nodes[n];
-        bool keep = (muc_op_get(node->op)->flags & MUC_OP_STATEFUL) != 0;
+        bool keep = muc_op_has(node->op, MUC_OP_STATEFUL);
 
         for (uint32_t i = 0; i < node->output_count; i++)
             keep = keep || r->readers[node->outputs[i]] > 0;

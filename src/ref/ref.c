@@ -253,7 +253,7 @@ static muc_ref_kernel *kernel_of(const muc_ref *ref, const muc_node *node)
 /* whether a node takes this input as float32 whatever its type */
 static bool is_mixed(const muc_graph *graph, const muc_node *node, uint32_t input)
 {
-    return input > 0 && muc_op_get(node->op)->flags & MUC_OP_MIXED &&
+    return input > 0 && muc_op_has(node->op, MUC_OP_MIXED) &&
            graph->tensors[node->outputs[0]].dtype == MUC_F32;
 }
 
@@ -338,7 +338,7 @@ static muc_status check_weights(void *arg, size_t i)
     for (uint32_t j = 1; j < node->input_count; j++) {
         uint32_t id = node->inputs[j];
 
-        if (id != MUC_NO_ID && muc_op_get(node->op)->flags & MUC_OP_MIXED &&
+        if (id != MUC_NO_ID && muc_op_has(node->op, MUC_OP_MIXED) &&
             ref->graph->tensors[id].kind == MUC_TENSOR_CONST && ref->values[id].read)
             MUC_TRY(muc_ref_check_finite(ref->ctx, ref->graph, id, &ref->values[id]));
     }

@@ -71,7 +71,7 @@ static muc_status split_widened(muc_rewrite *r, const muc_node *node, const char
 {
     const muc_tensor *y = out(r, node);
     muc_attribute shape = { .key = MUC_KEY_SHAPE, .value.exprs = { y->dims, y->rank } };
-    bool swaps = muc_op_get(node->op)->flags & MUC_OP_COMMUTES;
+    bool swaps = muc_op_has(node->op, MUC_OP_COMMUTES);
     uint32_t side = muc_rewrite_is_constant(r, node->inputs[0]);
     muc_steps steps;
 

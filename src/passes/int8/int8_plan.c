@@ -63,7 +63,7 @@ static bool takes_places(const pass *p, const muc_node *node)
 /* integers as real numbers, which are quantized as inputs are */
 static bool is_from_integers(const pass *p, const muc_node *node)
 {
-    return muc_op_get(node->op)->flags & MUC_OP_CONVERTS && is_real(p, node->outputs[0]) &&
+    return muc_op_has(node->op, MUC_OP_CONVERTS) && is_real(p, node->outputs[0]) &&
            muc_dtype_get(old(p, node->inputs[0])->dtype)->kind != MUC_DTYPE_FLOAT &&
            !old(p, node->inputs[0])->quantization;
 }
@@ -108,7 +108,7 @@ static bool takes_few_columns(const pass *p, const muc_node *node)
 
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node)
 {
-    return (muc_op_get(node->op)->flags & MUC_OP_COMMUTES) &&
+    return muc_op_has(node->op, MUC_OP_COMMUTES) &&
            !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0]));
 }
 
@@ -304,7 +304,7 @@ static void find_last(const pass *p)
     for (uint32_t n = graph->node_count; n-- > 0;) {
         const muc_node *node = &graph->nodes[n];
         form kind = muc_int8_form_of(node->op);
-        bool sizes, is_part = muc_op_get(node->op)->flags & MUC_OP_MOVES &&
+        bool sizes, is_part = muc_op_has(node->op, MUC_OP_MOVES) &&
                               muc_op_takes(node->op, MUC_KEY_SIZES, &sizes);
         bool keeps = is_function(p, node) || (kind == SHARED && node->input_count == 1);
 

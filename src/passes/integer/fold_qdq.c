@@ -327,7 +327,8 @@ static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *q
     kind k = op ? kind_of(op->op) : NONE;
     uint32_t activations = k == WEIGHTED ? 1 : op ? op->input_count : 0;
 
-    if (k == NONE || (muc_op_has_table(op->op) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
+    if (k == NONE ||
+        (muc_op_has(op->op, MUC_OP_BY_TABLE) && muc_dtype_get(out->dtype)->block_bytes != 1) ||
         (k == SHARES && !has_shares(op, out)) || op->output_count != 1 ||
         op->input_count > MOST_INPUTS || !muc_rewrite_only_reader(r, quantize->inputs[0]))
         return false;

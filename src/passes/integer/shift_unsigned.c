@@ -119,7 +119,7 @@ muc_status muc_shift_constant(muc_rewrite *r, const muc_tensor *x, bool weights,
 /* an operator whose output has its inputs' elements alone, whatever they are */
 static bool moves(const muc_node *node)
 {
-    return node->output_count == 1 && muc_op_selects(node->op);
+    return node->output_count == 1 && muc_op_has(node->op, MUC_OP_SELECTS);
 }
 
 /* input 3 is added before its sums are shifted */
@@ -340,7 +340,7 @@ static void keep_roundings(const shifting *s, const muc_node *node, draft *d)
 
     if (conv && is_u8(s, node->inputs[0]) && is_u8(s, node->inputs[1]))
         add_attribute(d, MUC_KEY_SINGLE, 1);
-    if (muc_op_averages(node->op) && is_u8(s, node->inputs[0]) && may_be_even(node))
+    if (muc_op_has(node->op, MUC_OP_AVERAGES) && is_u8(s, node->inputs[0]) && may_be_even(node))
         add_attribute(d, MUC_KEY_ROUNDING, MUC_WORD_ROUND_PREFER_CEIL);
 }
 

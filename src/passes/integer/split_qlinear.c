@@ -86,7 +86,8 @@ static muc_status split_product(muc_rewrite *r, const muc_node *node, bool *done
 
 static bool moves(const muc_node *node)
 {
-    return node->output_count == 1 && node->input_count == 1 && muc_op_selects(node->op);
+    return node->output_count == 1 && node->input_count == 1 &&
+           muc_op_has(node->op, MUC_OP_SELECTS);
 }
 
 /* what moves quantized bytes moves what they stand for */

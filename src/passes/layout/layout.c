@@ -309,7 +309,7 @@ static muc_status lay_pixels(layout *l, const muc_node *node)
 /* inputs beyond the first that are parameters, not broadcast */
 static bool has_parameters(muc_op op)
 {
-    return muc_op_get(op)->flags & MUC_OP_PARAMETERS;
+    return muc_op_has(op, MUC_OP_PARAMETERS);
 }
 
 static bool is_one_element(const layout *l, uint32_t id)
@@ -468,7 +468,7 @@ typedef enum fate {
 static bool needs_first(const layout *l, const muc_node *node)
 {
     const muc_tensor *x = old(l, node->inputs[0]), *y = old(l, node->outputs[0]);
-    bool moves = muc_op_get(node->op)->flags & MUC_OP_MOVES, required;
+    bool moves = muc_op_has(node->op, MUC_OP_MOVES), required;
 
     if (muc_node_attribute(node, MUC_KEY_ROI) ||
         (muc_node_attribute(node, MUC_KEY_SHAPE) && y->rank != x->rank))
@@ -503,13 +503,13 @@ static void map_attributes(const layout *l, const muc_node *node, attributes *a)
 /* what becomes of a node whose input 0 has the last form, and its attributes then */
 static fate fate_of(const layout *l, const muc_node *node, attributes *a)
 {
-    if (muc_op_get(node->op)->flags & MUC_OP_FOLLOWS) {
+    if (muc_op_has(node->op, MUC_OP_FOLLOWS)) {
         if (needs_first(l, node))
             return KEEP;
         map_attributes(l, node, a);
         return LAST;
     }
-    if (!muc_op_reduces(node->op) || !map_axes(l, node, a))
+    if (!muc_op_has(node->op, MUC_OP_REDUCES) || !map_axes(l, node, a))
         return KEEP;
     return muc_node_integer_or(node, MUC_KEY_KEEP_DIMS, 1) ? LAST : PLAIN;
 }
@@ -678,7 +678,7 @@ static muc_status lay_node(layout *l, const muc_node *node)
         return lay_reshape(l, node);
     if (is_linear(node->op))
         return lay_linear(l, node);
-    if (muc_op_get(node->op)->flags & MUC_OP_POINTWISE)
+    if (muc_op_has(node->op, MUC_OP_POINTWISE))
         return lay_pointwise(l, node);
     return node->input_count && node->inputs[0] != MUC_NO_ID ? lay_named(l, node) : keep(l, node);
 }

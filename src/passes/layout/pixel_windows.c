@@ -384,7 +384,7 @@ static muc_status widen_line(muc_rewrite *r, const muc_node *node, bool *done)
 {
     bool weighted = muc_op_real_product(node->op) == MUC_PRODUCT_FILTER, required;
     bool pools = muc_op_takes(node->op, MUC_KEY_KERNEL, &required) &&
-                 muc_op_get(node->op)->flags & MUC_OP_QUANTIZED; /* the others have no kernels */
+                 muc_op_has(node->op, MUC_OP_QUANTIZED); /* the others have no kernels */
     const muc_tensor *x = old(r, node->inputs[0]), *y = old(r, node->outputs[0]);
     muc_attribute attributes[MOST_ATTRIBUTES];
     int64_t items[MOST_ATTRIBUTES][4];
@@ -668,7 +668,7 @@ static muc_status turn_view(muc_rewrite *r, const muc_node *node, bool *done)
     uint32_t inputs[3];
     bool at_zero;
 
-    if (!view || !(muc_op_get(node->op)->flags & MUC_OP_POINTWISE) || node->output_count != 1 ||
+    if (!view || !muc_op_has(node->op, MUC_OP_POINTWISE) || node->output_count != 1 ||
         node->input_count > 3 || y->dtype != MUC_F32 || !is_view(r, view) ||
         old(r, view->inputs[0])->dtype != MUC_F32 ||
         old(r, view->inputs[0])->kind != MUC_TENSOR_ACTIVATION ||

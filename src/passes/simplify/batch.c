@@ -69,7 +69,7 @@ static bool keeps_apart(const muc_graph *graph, const muc_node *node, uint32_t i
         if (graph->tensors[id].kind != MUC_TENSOR_CONST) {
             if (extent(graph, id, 0) != images)
                 return false;
-        } else if (i == 0 || ((muc_op_get(node->op)->flags & MUC_OP_POINTWISE) &&
+        } else if (i == 0 || (muc_op_has(node->op, MUC_OP_POINTWISE) &&
                               graph->tensors[id].rank == graph->tensors[node->outputs[0]].rank &&
                               extent(graph, id, 0) != 1)) {
             return false; /* a constant with numbers for each image */

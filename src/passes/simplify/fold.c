@@ -70,7 +70,7 @@ static bool is_foldable(const muc_graph *graph, const muc_node *node, bool all, 
 {
     uint64_t read = 0, made = 0, bytes;
 
-    if ((muc_op_get(node->op)->flags & MUC_OP_STATEFUL) || !has_fixed_attributes(graph, node) ||
+    if (muc_op_has(node->op, MUC_OP_STATEFUL) || !has_fixed_attributes(graph, node) ||
         is_pair_of_step(graph, node))
         return false;
     for (uint32_t i = 0; i < node->input_count; i++) {

@@ -52,7 +52,7 @@ static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
     uint32_t rank, spatial, first, inputs[3];
     muc_attribute_list a;
 
-    if (!pad || !(muc_op_get(pad->op)->flags & MUC_OP_MOVES) ||
+    if (!pad || !muc_op_has(pad->op, MUC_OP_MOVES) ||
         !muc_op_takes(pad->op, MUC_KEY_PADS, &required) ||
         !muc_rewrite_only_reader(r, node->inputs[0]) || !pads_zero(r, pad) ||
         !muc_attribute_list_of(&a, node))

@@ -74,7 +74,7 @@ static bool has_others(const muc_rewrite *r, const muc_node *node)
 
 static bool moves(muc_op op)
 {
-    return (muc_op_get(op)->flags & MUC_OP_MOVES) || op == MUC_OP_APPEND;
+    return muc_op_has(op, MUC_OP_MOVES) || op == MUC_OP_APPEND;
 }
 
 /* 16-bit floats are moved as they are stored; to and from a state of f32 they are converted */

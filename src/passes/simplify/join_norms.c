@@ -96,7 +96,7 @@ static bool takes_gains(const muc_rewrite *r, const muc_node *norm)
     bool of_rows = is_of_rows(norm);
     muc_gain_span s;
 
-    if ((!of_rows && !muc_op_centres(norm->op)) || norm->output_count != 1 ||
+    if ((!of_rows && !muc_op_has(norm->op, MUC_OP_CENTRES)) || norm->output_count != 1 ||
         muc_rewrite_old(r, norm->inputs[0])->dtype != MUC_F32 ||
         !muc_rewrite_only_reader(r, norm->outputs[0]) ||
         (of_rows ? muc_node_attribute(norm, MUC_KEY_GROUP) != NULL

@@ -27,7 +27,7 @@ static bool is_constant(const muc_node *node, const bool *constant)
     for (uint32_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] != MUC_NO_ID && !constant[node->inputs[i]])
             return false;
-    return !(muc_op_get(node->op)->flags & MUC_OP_STATEFUL);
+    return !muc_op_has(node->op, MUC_OP_STATEFUL);
 }
 
 /* of all constants, and the most of one; constant: [tensor_count] */

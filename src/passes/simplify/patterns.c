@@ -231,7 +231,7 @@ static bool match_node(match *m, const char *at, const muc_node *node)
         return match_product(m, operands, node);
     if (strlen(name) != length || memcmp(name, at, length) != 0 || !add_step(m, node))
         return false;
-    if ((muc_node_attribute(node, MUC_KEY_AXIS) || muc_op_reduces(node->op)) &&
+    if ((muc_node_attribute(node, MUC_KEY_AXIS) || muc_op_has(node->op, MUC_OP_REDUCES)) &&
         !match_axes(m, node))
         return false;
     tried = *m;
@@ -239,8 +239,7 @@ static bool match_node(match *m, const char *at, const muc_node *node)
         *m = tried;
         return true;
     }
-    return (muc_op_get(node->op)->flags & MUC_OP_COMMUTES) &&
-           match_operands(m, operands, node, true);
+    return muc_op_has(node->op, MUC_OP_COMMUTES) && match_operands(m, operands, node, true);
 }
 
 static bool match_item(match *m, const char *at, uint32_t tensor)

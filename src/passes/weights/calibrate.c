@@ -221,7 +221,7 @@ static muc_status quantize_matrix(calibrating *c, uint32_t tensor, const muc_fee
 
 static bool is_weighted(const muc_node *node)
 {
-    return (muc_op_get(node->op)->flags & MUC_OP_WEIGHTED) != 0;
+    return muc_op_has(node->op, MUC_OP_WEIGHTED);
 }
 
 static bool is_waiting(const calibrating *c, const muc_node *node)

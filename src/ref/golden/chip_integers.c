@@ -132,7 +132,7 @@ static void walk_operands(operands *o, muc_ref_run_body *body)
 
 muc_status muc_kernel_chip_add(const muc_ref_call *call)
 {
-    float sign = muc_op_subtracts(call->node->op) ? -1 : 1;
+    float sign = muc_op_has(call->node->op, MUC_OP_SUBTRACTS) ? -1 : 1;
     bool swapped = call->node->input_count == 2 && is_constant(call->input_tensors[0]);
     const muc_tensor *out = muc_q_out(call);
     operands o;

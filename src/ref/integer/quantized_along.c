@@ -118,7 +118,7 @@ muc_status muc_kernel_q_reduce(const muc_ref_call *call)
     muc_ref_walk_each(&walk, accumulate, &r);
     m = muc_scale_reduction(call->node->op, x, out, count);
     muc_scale_clamp(call->node, out, &least, &most);
-    factor = muc_op_averages(call->node->op) ? 1.0 / (double)count : 1;
+    factor = muc_op_has(call->node->op, MUC_OP_AVERAGES) ? 1.0 / (double)count : 1;
     factor = factor * (double)muc_scale_of(x) / (double)muc_scale_of(out);
     for (size_t i = 0; i < elements; i++) {
         int32_t sum = (int32_t)(r.sums[i] - (int64_t)count * muc_zero_of(x));

@@ -129,7 +129,9 @@ muc_status muc_kernel_q_norm(const muc_ref_call *call)
 {
     const muc_tensor *x = call->input_tensors[0], *out = muc_q_out(call);
     const muc_ref_value *value = call->inputs[0];
-    norm n = { .call = call, .zero = muc_zero_of(x), .is_centred = muc_op_centres(call->node->op) };
+    norm n = { .call = call,
+               .zero = muc_zero_of(x),
+               .is_centred = muc_op_has(call->node->op, MUC_OP_CENTRES) };
     uint64_t dims[MUC_GRAPH_MAX_RANK];
     size_t row = 0, image;
     int32_t *gains;

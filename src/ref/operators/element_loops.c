@@ -215,7 +215,7 @@ muc_status muc_kernel_elementwise(const muc_ref_call *call)
     combine(&w, x, call->inputs[1]);
     for (uint32_t i = 2; i < node->input_count; i++)
         combine(&w, call->output, call->inputs[i]);
-    if (muc_op_averages(node->op))
+    if (muc_op_has(node->op, MUC_OP_AVERAGES))
         divide(call->output, node->input_count);
     return MUC_OK;
 }

@@ -95,7 +95,7 @@ static int32_t pool_integers(const pool *p, const ptrdiff_t *taps, size_t base, 
         inside++;
         greatest = q > greatest ? q : greatest;
     }
-    if (muc_op_selects(p->call->node->op))
+    if (muc_op_has(p->call->node->op, MUC_OP_SELECTS))
         return greatest;
     sum += (count - inside) * p->zero;
     if (p->halves_up)
@@ -130,7 +130,7 @@ static void pool_positions(void *arg, size_t part, size_t first, size_t end)
                 muc_q_put(p->call->output, out, muc_q_clamp(q, 0, p->least, p->most));
                 continue;
             }
-            if (!muc_op_selects(p->call->node->op)) {
+            if (!muc_op_has(p->call->node->op, MUC_OP_SELECTS)) {
                 mean(p, taps, base, step, count, out);
                 continue;
             }

@@ -537,7 +537,7 @@ static muc_status add_constant(muc_cnnchip_lowering *l, const muc_node *node, ui
 
 muc_status muc_cnnchip_lower_add(muc_cnnchip_lowering *l, const muc_node *node, bool *done)
 {
-    float sign = muc_op_subtracts(node->op) ? -1 : 1, sign_x = 1;
+    float sign = muc_op_has(node->op, MUC_OP_SUBTRACTS) ? -1 : 1, sign_x = 1;
     uint32_t a = node->inputs[0], b = muc_node_input(node, 1), c, i;
     affine added = { .factor = NULL };
     float *after, *factor;

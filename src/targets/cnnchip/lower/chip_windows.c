@@ -579,7 +579,7 @@ static muc_status reduce_pixels(muc_cnnchip_lowering *l, const muc_node *node, b
     y = stretch_from(&w.side[Y], 0, in.h, false);
     x = stretch_from(&w.side[X], 0, in.w, false);
     MUC_TRY(add_mean(l, node, &w, in, out, &y, &x,
-                     muc_op_averages(node->op) ? 1.0 / ((double)in.h * in.w) : 1));
+                     muc_op_has(node->op, MUC_OP_AVERAGES) ? 1.0 / ((double)in.h * in.w) : 1));
     return muc_cnnchip_keep_bounds(l, node);
 }
 

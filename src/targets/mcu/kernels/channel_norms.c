@@ -180,7 +180,7 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
     muc_mcu_print_words(l, "biases", gains + width, width);
     muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
     print_norm(&l->text, &rows, count, &scales);
-    muc_mcu_print_field(&l->text, "is_centred", muc_op_centres(node->op));
+    muc_mcu_print_field(&l->text, "is_centred", muc_op_has(node->op, MUC_OP_CENTRES));
     muc_mcu_print_field(&l->text, "in_zero", muc_zero_of(x));
     return end_rows_layer(l, node, y, function, fits);
 }

@@ -361,7 +361,7 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    if (muc_op_selects(node->op) && x->dtype == MUC_I8 && !x->quantization)
+    if (muc_op_has(node->op, MUC_OP_SELECTS) && x->dtype == MUC_I8 && !x->quantization)
         return true;
     return muc_mcu_is_s8(x) && muc_mcu_is_s8(y) &&
            muc_scale_is_same(x->quantization, y->quantization);
@@ -428,7 +428,7 @@ static const char *pool_function(const muc_mcu_lowering *l, const muc_node *node
 {
     const muc_mcu_kernel *small = muc_mcu_find_kernel(l->isa, "average_pool_small_s8");
 
-    if (muc_op_selects(node->op))
+    if (muc_op_has(node->op, MUC_OP_SELECTS))
         return muc_mcu_find_kernel(l->isa, "max_pool_s8")->function;
     if (small && mur_pool_is_small(layer))
         return small->function;

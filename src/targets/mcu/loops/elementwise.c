@@ -157,7 +157,7 @@ static void combine_all(muc_mcu_nest *nest, const muc_node *node, const char *ho
         muc_mcu_indent(text, depth);
         muc_text_add(text, "}\n");
     }
-    if (muc_op_averages(node->op)) {
+    if (muc_op_has(node->op, MUC_OP_AVERAGES)) {
         muc_mcu_indent(text, depth);
         muc_mcu_nest_print(nest, y, text);
         muc_text_add(text, " /= %u.0f;\n", node->input_count);

@@ -225,7 +225,7 @@ static const muc_mcu_row_line *find_rows(const muc_node *node)
 {
     const muc_mcu_row_line *row = muc_mcu_row_text(node->op);
 
-    return row ? row : muc_op_centres(node->op) ? centred_norm : norm;
+    return row ? row : muc_op_has(node->op, MUC_OP_CENTRES) ? centred_norm : norm;
 }
 
 /* dimensions first..end-1 are a row, of channels but for the one that is divided */
@@ -242,7 +242,7 @@ bool muc_mcu_takes_rows(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    if (!(muc_op_get(node->op)->flags & MUC_OP_FLOAT)) /* rows of integers */
+    if (!muc_op_has(node->op, MUC_OP_FLOAT)) /* rows of integers */
         return !muc_node_attribute(node, MUC_KEY_GROUP);
     for (uint32_t i = 0; i < node->input_count; i++)
         if (muc_mcu_input(l, node, i) && muc_mcu_input(l, node, i)->dtype != MUC_F32)

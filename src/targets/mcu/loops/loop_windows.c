@@ -488,7 +488,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
 {
     window w = window_of(l, node);
     const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
-    bool is_max = muc_op_selects(node->op);
+    bool is_max = muc_op_has(node->op, MUC_OP_SELECTS);
     bool counts_padding = muc_node_counts_padding(node);
     const char *read = counts_padding ? "read" : "count";
     int32_t least, most;
@@ -616,7 +616,7 @@ muc_status muc_mcu_write_conv_transpose_loops(muc_mcu_lowering *l, const muc_nod
 bool muc_mcu_takes_pool_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     return is_static_window(l, node) && muc_mcu_is_plain(muc_mcu_input(l, node, 0)) &&
-           (muc_op_selects(node->op) || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
+           (muc_op_has(node->op, MUC_OP_SELECTS) || muc_mcu_input(l, node, 0)->dtype == MUC_F32);
 }
 
 /* the index of the tap in x, with channels first */
@@ -649,7 +649,7 @@ muc_status muc_mcu_write_pool_loops(muc_mcu_lowering *l, const muc_node *node)
 {
     window w = window_of(l, node);
     const int64_t *kernel = muc_node_integers(node, MUC_KEY_KERNEL);
-    bool is_max = muc_op_selects(node->op), places = node->output_count > 1;
+    bool is_max = muc_op_has(node->op, MUC_OP_SELECTS), places = node->output_count > 1;
     int64_t order = muc_node_integer_or(node, MUC_KEY_P, 0);
     bool counts_padding = muc_node_counts_padding(node);
     const char *type = muc_mcu_c_type(w.x->dtype);

@@ -34,7 +34,7 @@ mur_add_s8 muc_mcu_add_of(const muc_mcu_lowering *l, const muc_node *node)
         .mul = scales.factor.mantissa,
         .shift = scales.factor.shift,
         .left_shift = (uint8_t)scales.left_shift,
-        .subtract = muc_op_subtracts(node->op),
+        .subtract = muc_op_has(node->op, MUC_OP_SUBTRACTS),
         .a_zero = (int8_t)muc_zero_of(a),
         .b_zero = (int8_t)muc_zero_of(b),
         .zero = (int8_t)muc_zero_of(y),

@@ -160,7 +160,7 @@ static bool is_rotation(const muc_node *node)
     bool required;
 
     return node && muc_op_takes(node->op, MUC_KEY_POSITION, &required) &&
-           !(muc_op_get(node->op)->flags & MUC_OP_STATEFUL);
+           !muc_op_has(node->op, MUC_OP_STATEFUL);
 }
 
 /* An input of the attention: a LINEAR, whose heads may be normalised and then rotated; NULL: not.
