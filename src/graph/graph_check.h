@@ -14,6 +14,8 @@ muc_status muc_node_check(muc_context *ctx, const muc_graph *graph, const muc_no
 muc_status muc_node_check_quantization(muc_context *ctx, const muc_graph *graph,
                                        const muc_node *node, const muc_tensor *outputs,
                                        muc_status status);
+/* Rank and dimensions are the same. */
+bool muc_tensor_same_dims(const muc_tensor *a, const muc_tensor *b);
 /* The same kind of shape: dtype, rank and equal dimensions. */
 bool muc_tensor_same_shape(const muc_tensor *a, const muc_tensor *b);
 /* Makes names find tensors again, after tensors have moved; there are no more than before. */

@@ -230,10 +230,14 @@ static muc_status check_order(muc_context *ctx, const muc_graph *graph, uint32_t
     return MUC_OK;
 }
 
+bool muc_tensor_same_dims(const muc_tensor *a, const muc_tensor *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+}
+
 bool muc_tensor_same_shape(const muc_tensor *a, const muc_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+    return a->dtype == b->dtype && muc_tensor_same_dims(a, b);
 }
 
 static muc_status fail_shape(muc_context *ctx, const muc_graph *graph, const muc_node *node,

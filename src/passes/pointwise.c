@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph_check.h"
 #include "ref/ref.h"
 
 static bool is_one_constant(const muc_rewrite *r, uint32_t id)
@@ -37,10 +38,7 @@ uint32_t muc_pointwise_function(const muc_rewrite *r, const muc_node *node,
     if (of == MUC_NO_ID)
         return node->outputs[0];
     x = muc_rewrite_old(r, of);
-    return x->dtype == MUC_F32 && x->rank == y->rank &&
-                   memcmp(x->dims, y->dims, x->rank * sizeof(*x->dims)) == 0
-               ? of
-               : node->outputs[0];
+    return x->dtype == MUC_F32 && muc_tensor_same_dims(x, y) ? of : node->outputs[0];
 }
 
 /* ---- a graph of their own ---- */

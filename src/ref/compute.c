@@ -4,8 +4,7 @@
 #include "base/half.h"
 #include "ref/ref.h"
 
-/* f16 and bf16 are kept as f32 that hold values of theirs alone */
-static void narrow(muc_dtype dtype, const muc_ref_view *view, uint8_t *out)
+void muc_ref_narrow(muc_dtype dtype, const muc_ref_view *view, uint8_t *out)
 {
     const float *values = view->data;
 
@@ -29,7 +28,7 @@ static muc_status take(const muc_ref *ref, const muc_graph *graph, uint32_t id, 
     if (view.dtype == tensor->dtype)
         memcpy(data, view.data, view.elements * size);
     else
-        narrow(tensor->dtype, &view, data);
+        muc_ref_narrow(tensor->dtype, &view, data);
     *out = data;
     return MUC_OK;
 }

@@ -90,5 +90,9 @@ const float *muc_ref_read(const muc_ref *ref, const char *name, size_t *rows, si
  * tensors[i], of its own type, in the arena. Fails as muc_ref_open and muc_ref_run do. */
 muc_status muc_ref_compute(muc_context *ctx, muc_graph *graph, const uint32_t *tensors,
                            uint32_t count, muc_arena *arena, const uint8_t **out);
+/* The elements of a view that f16 or bf16, dtype, are kept in: f32 that hold values of theirs
+ * alone.
+ */
+void muc_ref_narrow(muc_dtype dtype, const muc_ref_view *view, uint8_t *out);
 
 #endif

@@ -76,8 +76,8 @@ static muc_status split_widened(muc_rewrite *r, const muc_node *node, const char
     muc_steps steps;
 
     (void)text;
-    if (same_dims(in(r, node, 0), y) || (swaps && same_dims(in(r, node, 1), y)) ||
-        (side == 1 && !swaps))
+    if (muc_tensor_same_dims(in(r, node, 0), y) ||
+        (swaps && muc_tensor_same_dims(in(r, node, 1), y)) || (side == 1 && !swaps))
         return MUC_OK;
     *done = true;
     MUC_TRY(read_inputs(r, node, &steps));

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/graph_check.h"
 #include "graph/scales.h"
 #include "passes/int8/int8.h"
 #include "passes/rewrite.h"
@@ -77,11 +78,6 @@ static inline float element(const pass *p, uint32_t tensor, uint64_t i)
 static inline bool is_shape(const pass *p, uint32_t tensor)
 {
     return muc_rewrite_is_shape(&p->r, old(p, tensor), elements_of(p, tensor));
-}
-
-static inline bool same_dims(const muc_tensor *a, const muc_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
 }
 
 static inline uint32_t root(const pass *p, uint32_t tensor)

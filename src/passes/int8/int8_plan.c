@@ -109,14 +109,14 @@ static bool takes_few_columns(const pass *p, const muc_node *node)
 unsigned muc_int8_wide_input(const pass *p, const muc_node *node)
 {
     return muc_op_has(node->op, MUC_OP_COMMUTES) &&
-           !same_dims(old(p, node->inputs[0]), old(p, node->outputs[0]));
+           !muc_tensor_same_dims(old(p, node->inputs[0]), old(p, node->outputs[0]));
 }
 
 static bool takes_pair(const pass *p, const muc_node *node)
 {
     unsigned wide = muc_int8_wide_input(p, node);
 
-    return same_dims(old(p, node->inputs[wide]), old(p, node->outputs[0])) &&
+    return muc_tensor_same_dims(old(p, node->inputs[wide]), old(p, node->outputs[0])) &&
            !is_constant(p, node->inputs[wide]);
 }
 

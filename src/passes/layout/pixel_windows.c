@@ -2,12 +2,12 @@
  * kernels have. */
 #include "passes/layout/pixel_windows.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/layout/padding_taps.h"
 #include "passes/rewrite.h"
+#include "passes/simplify/join_norms.h"
 
 enum { MOST_ATTRIBUTES = 16, SPATIAL = 3 };
 
@@ -580,24 +580,6 @@ static muc_status flatten_volume(muc_rewrite *r, const muc_node *node, bool *don
 
 /* ---- batch norms ---- */
 
-static float real(const muc_rewrite *r, uint32_t id, size_t i)
-{
-    float value;
-
-    muc_dtype_to_f32(MUC_F32, old(r, id)->data, i, 1, &value);
-    return value;
-}
-
-static bool has_constants(const muc_rewrite *r, const muc_node *node, uint32_t channels)
-{
-    for (uint32_t i = 1; i < 5; i++)
-        if (!muc_rewrite_is_constant(r, node->inputs[i]) ||
-            old(r, node->inputs[i])->dtype != MUC_F32 ||
-            old(r, node->inputs[i])->bytes != channels * sizeof(float))
-            return false;
-    return true;
-}
-
 static muc_status spread_norm(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *x = old(r, node->inputs[0]);
@@ -608,26 +590,25 @@ static muc_status spread_norm(muc_rewrite *r, const muc_node *node, bool *done)
     };
     muc_attribute own[2];
     uint32_t channels, inputs[3];
+    size_t count = 0;
     muc_status status;
+    double *exact;
     float *numbers;
 
     if (node->op != MUC_OP_BATCH_NORM || x->dtype != MUC_F32 || !is_last(node) || x->rank < 3 ||
-        x->rank > 4 || !muc_rewrite_dim(&r->old, x, x->rank - 1, &channels) || channels == 0 ||
-        !has_constants(r, node, channels))
+        x->rank > 4 || !muc_rewrite_dim(&r->old, x, x->rank - 1, &channels))
+        return MUC_OK;
+    exact = muc_norm_numbers(r, node, &count);
+    if (!exact)
         return MUC_OK;
     *done = true;
     memcpy(own, attributes, sizeof(own));
     own[1].value.integer = channels;
-    MUC_TRY(MUC_NEW_ARRAY(r->ctx, r->old.name, 2 * (size_t)channels, &numbers));
-    for (size_t c = 0; c < channels; c++) {
-        double factor =
-            (double)real(r, node->inputs[1], c) /
-            sqrt((double)real(r, node->inputs[4], c) + muc_node_real(node, MUC_KEY_EPSILON));
-
-        numbers[c] = (float)factor;
-        numbers[channels + c] = (float)((double)real(r, node->inputs[2], c) -
-                                        (double)real(r, node->inputs[3], c) * factor);
-    }
+    status = MUC_NEW_ARRAY(r->ctx, r->old.name, 2 * count, &numbers);
+    for (size_t i = 0; status == MUC_OK && i < 2 * count; i++)
+        numbers[i] = (float)exact[i];
+    free(exact);
+    MUC_TRY(status);
     status = muc_rewrite_tensor(r, node->inputs[0], &inputs[0]);
     like.rank = x->rank;
     for (uint32_t i = 0; i < x->rank; i++)

@@ -1,10 +1,10 @@
 /* fuse.c - joins nodes with the operator before or after them, where that can do their work. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/scales.h"
 #include "passes/simplify/canonical.h"
+#include "passes/simplify/join_norms.h"
 #include "passes/rewrite.h"
 
 /* ---- padding ---- */
@@ -80,20 +80,15 @@ static muc_status fold_padding(muc_rewrite *r, const muc_node *node, bool *done)
 static float *floats_of(const muc_rewrite *r, uint32_t id, size_t *count)
 {
     const muc_tensor *tensor;
-    uint64_t elements, bytes;
-    const uint32_t bindings[MUC_EXPR_MAX_INPUTS] = { 0 };
     float *out;
 
-    if (!muc_rewrite_is_constant(r, id))
+    if (!muc_rewrite_is_constant(r, id) || muc_rewrite_old(r, id)->dtype != MUC_F32)
         return NULL;
     tensor = muc_rewrite_old(r, id);
-    if (tensor->dtype != MUC_F32 ||
-        muc_tensor_measure_bound(r->ctx, &r->old, tensor, bindings, &elements, &bytes) != MUC_OK)
-        return NULL;
-    out = malloc((size_t)bytes ? (size_t)bytes : 1);
+    out = malloc((size_t)tensor->bytes + 1);
     if (out)
-        memcpy(out, tensor->data, (size_t)bytes);
-    *count = (size_t)elements;
+        memcpy(out, tensor->data, (size_t)tensor->bytes);
+    *count = (size_t)tensor->bytes / sizeof(float);
     return out;
 }
 
@@ -199,31 +194,16 @@ static muc_status fold_norm(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_node *weighted =
         node->op == MUC_OP_BATCH_NORM ? weighted_before(r, node->inputs[0]) : NULL;
-    float *parts[4] = { NULL }; /* scale, bias, mean, variance */
-    double *numbers = NULL;
-    muc_status status = MUC_OK;
-    size_t count[4] = { 0 };
-    bool whole = weighted && same_channels(r, node, weighted);
+    size_t channels;
+    double *numbers =
+        weighted && same_channels(r, node, weighted) ? muc_norm_numbers(r, node, &channels) : NULL;
+    muc_status status;
 
-    for (uint32_t i = 0; whole && i < 4; i++) {
-        parts[i] = floats_of(r, node->inputs[i + 1], &count[i]);
-        whole = parts[i] && count[i] == count[0] && count[0] > 0;
-    }
-    if (whole)
-        numbers = malloc(2 * count[0] * sizeof(double));
-    if (numbers) {
-        double epsilon = muc_node_real(node, MUC_KEY_EPSILON);
-
-        for (size_t c = 0; c < count[0]; c++) {
-            numbers[c] = (double)parts[0][c] / sqrt((double)parts[3][c] + epsilon);
-            numbers[count[0] + c] = (double)parts[1][c] - (double)parts[2][c] * numbers[c];
-        }
-        *done = true;
-        status = fold_into(r, node, weighted, numbers, numbers + count[0], count[0]);
-    }
+    if (!numbers)
+        return MUC_OK;
+    *done = true;
+    status = fold_into(r, node, weighted, numbers, numbers + channels, channels);
     free(numbers);
-    for (uint32_t i = 0; i < 4; i++)
-        free(parts[i]);
     return status;
 }
 

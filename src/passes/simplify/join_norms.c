@@ -1,9 +1,11 @@
 /* join_norms.c - joins what exporters write as several operators to one norm. */
 #include "passes/simplify/join_norms.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph_check.h"
 #include "graph/scales.h"
 
 muc_gain_span muc_gain_span_of(const muc_rewrite *r, const muc_tensor *x, uint32_t first,
@@ -69,6 +71,27 @@ static float element(const muc_rewrite *r, uint32_t id, size_t i)
     return value;
 }
 
+double *muc_norm_numbers(const muc_rewrite *r, const muc_node *norm, size_t *channels)
+{
+    size_t count = (size_t)muc_rewrite_old(r, norm->inputs[1])->bytes / sizeof(float);
+    double *numbers;
+
+    for (uint32_t i = 1; i < 5; i++)
+        if (!is_floats(r, norm->inputs[i]) || count == 0 ||
+            muc_rewrite_old(r, norm->inputs[i])->bytes != count * sizeof(float))
+            return NULL;
+    numbers = malloc(2 * count * sizeof(double));
+    for (size_t c = 0; numbers && c < count; c++) {
+        numbers[c] =
+            (double)element(r, norm->inputs[1], c) /
+            sqrt((double)element(r, norm->inputs[4], c) + muc_node_real(norm, MUC_KEY_EPSILON));
+        numbers[count + c] = (double)element(r, norm->inputs[2], c) -
+                             (double)element(r, norm->inputs[3], c) * numbers[c];
+    }
+    *channels = count;
+    return numbers;
+}
+
 muc_status muc_gains_add(muc_rewrite *r, const char *name, const muc_gain_span *s, size_t each,
                          uint32_t a, uint32_t b, bool sum, uint32_t *out)
 {
@@ -127,8 +150,7 @@ muc_status muc_join_group_norm(muc_rewrite *r, const muc_node *node, bool *done)
         return MUC_OK;
     x = muc_rewrite_old(r, before->inputs[0]);
     parts = muc_rewrite_old(r, norm->inputs[0]);
-    if (x->rank < 2 || x->rank != y->rank || parts->dims[0] != x->dims[0] ||
-        memcmp(x->dims, y->dims, x->rank * sizeof(*x->dims)) != 0 ||
+    if (x->rank < 2 || parts->dims[0] != x->dims[0] || !muc_tensor_same_dims(x, y) ||
         !muc_rewrite_dim(&r->old, x, 1, &channels) ||
         !muc_rewrite_dim(&r->old, parts, 1, &groups) || groups == 0 || channels % groups != 0)
         return MUC_OK;

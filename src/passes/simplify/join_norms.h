@@ -26,4 +26,8 @@ muc_status muc_join_group_norm(muc_rewrite *r, const muc_node *node, bool *done)
 /* Products and sums with constants behind a norm become its gains and biases. */
 muc_status muc_join_gains(muc_rewrite *r, const muc_node *node, bool *done);
 
+/* What a batch norm of constants makes of x in each channel, factor x + offset: the factors, then
+ * the offsets, to be freed. NULL: it is none, or memory is out. */
+double *muc_norm_numbers(const muc_rewrite *r, const muc_node *norm, size_t *channels);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/graph_check.h"
 #include "passes/simplify/join_norms.h"
 #include "passes/simplify/write_steps.h"
 
@@ -278,11 +279,6 @@ static bool is_closed(const match *m)
     return true;
 }
 
-static bool same_shape(const muc_tensor *a, const muc_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) == 0;
-}
-
 static bool is_norm(const pattern *p)
 {
     return p->how == NORM || p->how == CENTRED;
@@ -299,7 +295,7 @@ static bool matches(const muc_rewrite *r, const pattern *p, const muc_node *node
         !match_item(m, p->steps, node->outputs[0]) || !is_closed(m))
         return false;
     x = m->names['x'] - 1;
-    if (!same_shape(muc_rewrite_old(r, x), muc_rewrite_old(r, node->outputs[0])))
+    if (!muc_tensor_same_dims(muc_rewrite_old(r, x), muc_rewrite_old(r, node->outputs[0])))
         return false;
     return !is_norm(p) || m->axis + m->axes == muc_rewrite_old(r, x)->rank;
 }

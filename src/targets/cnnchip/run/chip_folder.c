@@ -401,16 +401,6 @@ static muc_status get_tensor(muc_context *ctx, muc_chip *chip, const muc_chip_pl
 
 /* ---- host steps ---- */
 
-/* the reference keeps f16 and bf16 as f32; what the master keeps has the tensor's own type */
-static void narrow(const muc_ref_view *view, muc_dtype dtype, uint8_t *out)
-{
-    const float *values = view->data;
-
-    for (uint64_t i = 0; i < view->elements; i++)
-        muc_store_u16(out + 2 * i,
-                      dtype == MUC_F16 ? muc_f16_of_f32(values[i]) : muc_bf16_of_f32(values[i]));
-}
-
 static muc_status put_results(muc_context *ctx, muc_chip *chip, const muc_graph *graph,
                               const muc_ref *ref, const json_t *writes)
 {
@@ -429,7 +419,7 @@ static muc_status put_results(muc_context *ctx, muc_chip *chip, const muc_graph 
             return damaged(ctx, chip, place.tensor);
         MUC_TRY(keep_tensor(ctx, chip, place.tensor, place.bytes, &data));
         if (is_half)
-            narrow(&view, place.dtype, data);
+            muc_ref_narrow(place.dtype, &view, data);
         else
             memcpy(data, view.data, (size_t)place.bytes);
         if (place.in_frame)

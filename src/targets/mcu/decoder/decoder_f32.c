@@ -1,7 +1,7 @@
 /* decoder_f32.c - a decoder's operators on binary32, between its products. */
 #include <inttypes.h>
-#include <string.h>
 
+#include "graph/graph_check.h"
 #include "targets/mcu/decoder/decoder.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
@@ -189,12 +189,11 @@ bool muc_mcu_takes_pair_f32(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
 
-    return muc_mcu_is_f32(a) && a->rank == b->rank && a->kind != MUC_TENSOR_CONST &&
-           b->kind != MUC_TENSOR_CONST &&
+    return muc_mcu_is_f32(a) && a->kind != MUC_TENSOR_CONST && b->kind != MUC_TENSOR_CONST &&
            /* loops of others work in tiles, and in chains, where a run has as many rows as another
             */
            !(muc_mcu_has_tiles(l->program->machine) && muc_mcu_is_static(l, a)) &&
-           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+           muc_tensor_same_dims(a, b);
 }
 
 muc_status muc_mcu_write_pair_f32(muc_mcu_lowering *l, const muc_node *node)
