@@ -201,6 +201,18 @@ def test_a_report_marks_layers_slower_than_their_kind():
         assert not any("slow" in layer for layer in report(code)["layers"])
 
 
+def test_a_report_marks_layers_that_fill_no_vector():
+    need("riscv64-unknown-elf-gcc", "qemu-system-riscv32")
+    sys.path.insert(0, str(ROOT / "bench/layers"))
+    import shapes
+    with tempfile.TemporaryDirectory() as name:
+        code, graph = pathlib.Path(name) / "code", pathlib.Path(name) / "conv.graph"
+        graph.write_text(shapes.graph(shapes.Shape("conv", 9, 9, 3, 3, 3, 3, pad="same"), 1))
+        subprocess.run([MUC, "compile", graph, "--target", "mcu", "--machine", "rv32v", "-o", code], check=True, capture_output=True)
+        slow, = report(code, "--qemu", "rv32v")["layers"]
+        assert slow["slow"].endswith("its 3 output channels are too few for vectors"), slow
+
+
 def test_slow_flash_costs_a_wait_for_each_line_at_first():
     need("arm-none-eabi-gcc", "qemu-system-arm", "llvm-mca-22", "llvm-objdump-22")
     with tempfile.TemporaryDirectory() as name:
