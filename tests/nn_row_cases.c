@@ -2,6 +2,7 @@
  * bits; softmax and its logarithm are held against plain C. */
 #include "nn_row_cases.h"
 #include "nn_cases.h"
+#include "xorshift.h"
 
 #include <string.h>
 
@@ -14,10 +15,7 @@ static uint32_t state = 1;
 
 static uint32_t draw(void)
 {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state;
+    return random_next32(&state);
 }
 
 static int32_t between(int32_t least, int32_t most)

@@ -1,6 +1,5 @@
 /* stories.h - the perplexity of a model on tinystories_sample.txt by the manifest's recipe: split
- * at
- * <|endoftext|>, strip, BOS and tokens, at most 512. */
+ * at <|endoftext|>, strip, BOS and tokens, at most 512. */
 #ifndef STORIES_H
 #define STORIES_H
 
