@@ -3,7 +3,7 @@
 
     tests/test_formulas.py MUC      from the source root
 
-muc run computes each operator on SAMPLES in float32 and integers. The second half changes each formula once (sign, bound, operation,
+muc run computes each operator on SAMPLES in float32, integers and integers with scales. The second half changes each formula once (sign, bound, operation,
 order), computes it on the same samples, and asks that the same comparison refuses it: so no row could be wrong in that way and pass.
 """
 import functools
@@ -148,6 +148,7 @@ WHOLE_LISTS = [[1, 2, 3], [-7, 5, -1], [-128, -127, -100], [127, 100, 126], [0, 
                [(1 << 63) - 1, 2, 1], [(1 << 64) - 1, (1 << 63) + 5, 3]]
 # parts of changed formulas that give the same results
 EQUIVALENT = {
+    **dict.fromkeys(("leaky_relu", "prelu"), ["(p >= 1)"]),  # both ways meet in 0
     "is_inf": ["(x > 1)"],  # an infinity is beyond 1, too
     "div": ["((S)-2 < 1)", "((S)-1 < 2)"],  # these, too, ask whether the type has a sign
     "mod": ["((S)-2 < 1)", "((S)-1 < 2)", "(y < 2)"],  # and nothing is left over by 1
@@ -368,7 +369,7 @@ FUNCTIONS = {name: guarded(function) for name, function in {
     "tan": math.tan, "tanh": math.tanh}.items()}
 
 
-def differs(tree, samples, value_of, expected_of):
+def differs(tree, samples, value_of, expected_of, agree):
     for sample in samples:
         try:
             if not agree(value_of(tree, sample), expected_of(sample)):
@@ -378,14 +379,14 @@ def differs(tree, samples, value_of, expected_of):
     return False
 
 
-def check_changes(operator, text, samples, value_of, expected_of):
+def check_changes(operator, text, samples, value_of, expected_of, agree=agree):
     """The formula passes on the samples, and no change of it does. How many changes there were."""
     tree = c_expression.read(text)
-    assert not differs(tree, samples, value_of, expected_of), f"{operator}: {text} is not what this test says"
+    assert not differs(tree, samples, value_of, expected_of, agree), f"{operator}: {text} is not what this test says"
     changes = list(c_expression.changes(tree))
     for change in changes:
         shown = c_expression.shown(change)
-        assert (differs(change, samples, value_of, expected_of) or any(part in shown for part in EQUIVALENT.get(operator, []))), \
+        assert (differs(change, samples, value_of, expected_of, agree) or any(part in shown for part in EQUIVALENT.get(operator, []))), \
             f"{operator}: {text} may be changed to {shown}"
     return len(changes)
 
@@ -432,6 +433,80 @@ def test_every_change_of_a_formula_of_integers_fails():
                                lambda tree, sample: bool(c_expression.value(tree, named(sample, {}), {}, lambda kind, value: value)),
                                lambda sample: BOOL_MEANING[operator](*sample))
     assert count > 100, f"only {count} changes"
+
+
+# ---- integers that carry scales ----
+
+def scaled_rows():
+    """(operator, kind of factors, formula) of each MUC_INTEGERS."""
+    for name in ("elementwise.def", "ops.def"):
+        for _, (operator, factors, formula) in table(name, "INTEGERS"):
+            yield operator.lower(), factors, formula
+
+
+# what the formulas leave to the bounds of the output
+UNBOUNDED = dict.fromkeys(("relu", "clip", "quantize"), lambda x: x)
+ALPHA = 0.125
+SCALED_ATTRIBUTES = {"leaky_relu": f"alpha={ALPHA}", "quantize": "to=i8"}
+
+
+def scaled_meaning(operator, p, q, a, b, y):
+    """The output's integer, not rounded, of inputs p and q; a, b and y: the scales."""
+    function = UNBOUNDED.get(operator) or MEANING[operator]
+    q = 1 if operator == "div" and q == 0 else q  # its least step
+    return function(*(p * a, q * b)[:inputs_of(operator)], *([ALPHA] if operator == "leaky_relu" else [])) / y
+
+
+@functools.cache
+def inputs_of(operator):
+    return 1 if operator in UNBOUNDED else next(row[2] for row in rows() if row[0] == operator)
+
+
+class Factor(float):
+    """What SCALE multiplies by, and nothing else."""
+
+
+def scale(x, by):
+    if isinstance(x, Factor) or not isinstance(by, Factor):
+        raise c_expression.Trap("not a number and a factor")
+    return round(x * by)
+
+
+def test_every_change_of_a_formula_of_scaled_integers_fails():
+    count = 0
+    integers, y = (-120, -50, -7, -2, -1, 0, 1, 3, 9, 64, 120), 2.0 ** -20
+    for operator, factors, text in scaled_rows():
+        samples = [(p, q, a, b if inputs_of(operator) == 2 else 1) for p in integers for q in integers for a, b in ((1, 1), (0.5, 0.25), (0.25, 0.75))]
+
+        def value_of(tree, at):
+            p, q, a, b = at
+            unit = 2 * max(a, b) / 2 ** 20
+            of_p, of_q = {"SUM": (a / unit, b / unit), "EACH": (a / y, b / y)}.get(factors, (1, 1))
+            factor = {"SUM": unit / y, "QUOTIENT": a / b / y / 2 ** 20, "LEAKY": ALPHA * a / y}.get(factors, a * b / y)
+            names = {"p": round(p * of_p), "q": round(q * of_q), "factor": Factor(factor), "above": Factor(a / y)}
+            return c_expression.value(tree, names, {"SCALE": scale}, lambda kind, value: value)
+        count += check_changes(operator, text, samples, value_of, lambda at: scaled_meaning(operator, *at, y), lambda x, y: abs(x - y) <= 4)
+    assert count > 20, f"only {count} changes"
+
+
+def test_scaled_integers_are_what_the_operators_are_said_to_be():
+    samples = pairs(range(-128, 128, 5), 2)
+    quantizations = [(0.5, 3), (0.25, -7), (0.375, 11)]
+    spelled = ["scale {} zero {}".format(*of) for of in quantizations]
+    (a, of_a), (b, of_b), (y, of_y) = quantizations
+    operators = [row[0] for row in scaled_rows()]
+    text = "graph scaled\n" + "".join(f"tensor {'ab'[i]} = input i8 [{len(samples)}] {spelled[i]}\n" for i in range(2))
+    for operator in operators:
+        text += f"node {operator}_y i8 [{len(samples)}] {spelled[2]} = {operator} {', '.join('ab'[:inputs_of(operator)])} {SCALED_ATTRIBUTES.get(operator, '')}\n"
+        text += f"output {operator}_y\n"
+    columns = list(zip(*samples))
+    found = run_graph(text, {"ab"[i]: npy("b", columns[i]) for i in range(2)}, [f"{operator}_y" for operator in operators])
+    for operator, raw in zip(operators, found):
+        for (p, q), result in zip(samples, struct.unpack(f"<{len(samples)}b", raw[-len(samples):])):
+            expected = scaled_meaning(operator, p - of_a, q - of_b, a, b, y) + of_y
+            expected = max(expected, of_y) if operator == "relu" else expected
+            expected = min(max(expected, -128), 127)
+            assert abs(result - expected) <= 1, f"{operator} of {p}, {q} is {result}, expected {expected}"
 
 
 def folded(trees, values, functions, names, cast=None):
