@@ -1,4 +1,5 @@
-/* Additions of int8 as one line: the bits of TensorFlow Lite's, in all shapes and on all machines. */
+/* Additions of int8 as one line, and pools of few taps or channels as loops: the bits of TensorFlow
+ * Lite's, in all shapes and on all machines. */
 #include <math.h>
 
 #include "chance.h"
@@ -80,14 +81,15 @@ static const struct {
     const char *a, *b, *y;
     bool has_kernel;
 } shapes[] = {
-    { "2, 5, 7, 3", "2, 5, 7, 3", "2, 5, 7, 3", true }, { "1, 9, 9, 8", "8", "1, 9, 9, 8", true },
-    { "1, 9, 9, 5", "1, 1, 1, 5", "1, 9, 9, 5", true }, { "4, 70", "1", "4, 70", true },
+    { "2, 5, 7, 3", "2, 5, 7, 3", "2, 5, 7, 3", true },  { "1, 9, 9, 8", "8", "1, 9, 9, 8", true },
+    { "1, 9, 9, 5", "1, 1, 1, 5", "1, 9, 9, 5", true },  { "4, 70", "1", "4, 70", true },
     { "1, 5, 5, 9", "1, 5, 5, 1", "1, 5, 5, 9", false }, { "5, 1", "1, 6", "5, 6", false },
 };
 
 static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
 {
-    static const char *const machines[] = { "host", "stm32f405", "stm32h743", "mps3-an547", "rv32" };
+    static const char *const machines[] = { "host", "stm32f405", "stm32h743", "mps3-an547",
+                                            "rv32" };
     static const char *const operators[] = { "add", "sub", "mul" };
     mcu_batch batch = mcu_batch_new();
 
@@ -114,12 +116,56 @@ static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
     mcu_batch_free(&batch);
 }
 
+/* channels, window, strides, padding; the output's extents */
+static const struct {
+    int channels, kernel[2], strides[2], pads[2], out[2];
+    bool averages_in_kernel, greatest_in_kernel;
+} pools[] = {
+    { 3, { 1, 2 }, { 1, 2 }, { 0, 0 }, { 9, 4 }, false, false },
+    { 1, { 3, 3 }, { 2, 2 }, { 0, 0 }, { 4, 4 }, false, false },
+    { 5, { 2, 2 }, { 2, 2 }, { 0, 0 }, { 4, 4 }, false, true },
+    { 8, { 3, 1 }, { 2, 2 }, { 0, 0 }, { 4, 5 }, false, true },
+    { 2, { 2, 2 }, { 2, 1 }, { 0, 1 }, { 4, 10 }, false, false },
+    { 4, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 9, 9 }, true, true },
+};
+
+static void pools_of_few_taps_or_channels_have_the_bits_of_ref(void **state)
+{
+    static const char *const machines[] = { "host", "stm32f405", "rv32" };
+    static const char *const operators[] = { "average_pool", "max_pool" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(pools); i++)
+            for (size_t o = 0; o < MUC_COUNT(operators); o++) {
+                char text[512];
+
+                snprintf(text, sizeof(text),
+                         "graph test\ntensor a = input i8 [1, 9, 9, %d] scale 0.05 zero 3\n"
+                         "node y i8 [1, %d, %d, %d] scale 0.05 zero 3 = %s a kernel=[%d, %d] "
+                         "strides=[%d, %d] pads=[%d, %d, %d, %d] channels_last=1\noutput y\n",
+                         pools[i].channels, pools[i].out[0], pools[i].out[1], pools[i].channels,
+                         operators[o], pools[i].kernel[0], pools[i].kernel[1], pools[i].strides[0],
+                         pools[i].strides[1], pools[i].pads[0], pools[i].pads[1], pools[i].pads[0],
+                         pools[i].pads[1]);
+                mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+                CHECK_EQ(mcu_calls(&batch, batch.count - 1, "_pool_s8"),
+                         o ? pools[i].greatest_in_kernel : pools[i].averages_in_kernel);
+            }
+    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch.count; i++)
+        mcu_run(&batch, i, 0);
+    mcu_batch_free(&batch);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_give_the_bits_of_all_pairs),
         cmocka_unit_test(factors_that_are_too_great_are_none),
         cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
+        cmocka_unit_test(pools_of_few_taps_or_channels_have_the_bits_of_ref),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

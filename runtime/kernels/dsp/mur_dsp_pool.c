@@ -2,8 +2,23 @@
 #include "mur_dsp.h"
 #include "mur_pool.h"
 
-/* A window's sums of four channels, in pairs of halves: 256 pixels never leave 16 bits. */
-enum { PIXELS_OF_HALVES = 256 };
+/* Averages of four channels at once: sums in pairs of halves, whose quotients are products of
+ * halves with a sign. */
+enum { LEAST_PIXELS = 3, MOST_PIXELS = 128 };
+
+/* Each pixel of a window: "four" is its word of channels, from p on, which ends behind the window.
+ */
+#define EACH_PIXEL(what) \
+    "1: mov %[x], %[columns]\n" \
+    "2: ldr %[four], [%[p]]\n" \
+    "add %[p], %[p], %[step]\n" what "subs %[x], %[x], #1\n" \
+    "bne 2b\n" \
+    "add %[p], %[p], %[pitch]\n" \
+    "subs %[y], %[y], #1\n" \
+    "bne 1b\n"
+#define PIXELS_OF(w) \
+    [columns] "r"((w)->columns), [step] "r"((w)->step), \
+        [pitch] "r"((w)->pitch - (w)->columns * (w)->step)
 
 /* halves + those of `plus` where they are not negative, of `minus` where they are, modulo 2^16 */
 static uint32_t add_by_sign(uint32_t halves, uint32_t plus, uint32_t minus)
@@ -25,102 +40,31 @@ static uint32_t add_by_sign(uint32_t halves, uint32_t plus, uint32_t minus)
 #endif
 }
 
-/* sums of four channels from c on: of 0 and 2 to sums[0], of 1 and 3 to sums[1] */
-static __attribute__((noinline)) void sum_four(const mur_pool_window *w, int32_t c,
-                                               uint32_t sums[2])
+/* sums of four channels from c on of a window that has pixels: of 0 and 2 to sums[0], of 1 and 3 to
+ * sums[1] */
+static inline void sum_four(const mur_pool_window *w, int32_t c, uint32_t sums[2])
 {
     uint32_t even = 0, odd = 0;
-    const int8_t *row = w->in + c;
-    int32_t step = w->step;
+    const int8_t *p = w->in + c;
+    int32_t y = w->rows;
 
-    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
-        const int8_t *p = row;
+#if MUR_HAVE_DSP
+    uint32_t four, x;
 
-        for (int32_t x = w->columns; x > 0; x--, p += step) {
-            uint32_t four = mur_four(p);
-
-            even = mur_sxtab16(even, four);
-            odd = mur_sxtab16_odd(odd, four);
+    __asm__(EACH_PIXEL("sxtab16 %[even], %[even], %[four]\n"
+                       "sxtab16 %[odd], %[odd], %[four], ror #8\n")
+            : [even] "+r"(even), [odd] "+r"(odd), [four] "=&r"(four), [x] "=&r"(x), [y] "+r"(y),
+              [p] "+r"(p)
+            : PIXELS_OF(w)
+            : "cc", "memory");
+#else
+    for (; y > 0; y--, p += w->pitch)
+        for (int32_t x = 0; x < w->columns; x++) {
+            even = mur_sxtab16(even, mur_four(p + x * w->step));
+            odd = mur_sxtab16_odd(odd, mur_four(p + x * w->step));
         }
-    }
+#endif
     sums[0] = even, sums[1] = odd;
-}
-
-static int32_t sum_one(const mur_pool_window *w, int32_t c)
-{
-    const int8_t *row = w->in + c;
-    int32_t sum = 0, step = w->step;
-
-    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
-        const int8_t *p = row;
-
-        for (int32_t x = w->columns; x > 0; x--, p += step)
-            sum += *p;
-    }
-    return sum;
-}
-
-/* May four channels from the first on be read of every pixel? */
-static int has_four(const mur_pool_window *w)
-{
-    return w->in + (w->rows - 1) * w->pitch + (w->columns - 1) * w->step + 4 <= w->end;
-}
-
-/* Averages of four channels, whose sums are `sums`. In pairs of halves 128 is added to what the
- * averages will be, so that they are rounded down, and half the count, or just less than that of a
- * negative sum: its halves go away from zero, too. */
-static uint32_t average_four(const uint32_t sums[2], uint32_t count)
-{
-    uint32_t plus = (128 * count + count / 2) * 0x10001u, minus = plus - (~count & 1) * 0x10001u;
-    uint32_t even = add_by_sign(sums[0], plus, minus), odd = add_by_sign(sums[1], plus, minus);
-
-    return ((even & 0xffffu) / count | (odd & 0xffffu) / count << 8 | (even >> 16) / count << 16 |
-            (odd >> 16) / count << 24) ^
-           0x80808080u;
-}
-
-/* the last `count` of four channels */
-static inline void put_last(uint32_t four, int32_t count, int8_t *out)
-{
-    for (int32_t i = 4 - count; i < 4; i++)
-        *out++ = (int8_t)(four >> 8 * i);
-}
-
-/* Channels that are not a multiple of four: the first of four, if there is memory, or the last of
- * four with some before, which may have been overwritten. */
-static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
-{
-    int32_t count = w->rows * w->columns, c = 0, channels = layer->c;
-    int32_t min = layer->min, max = layer->max;
-    uint32_t sums[2], four;
-
-    count += count == 0; /* and the sums are 0 */
-    if (count > PIXELS_OF_HALVES || (channels < 4 && !has_four(w))) {
-        for (; c < channels; c++)
-            out[c] = (int8_t)mur_pool_divide(sum_one(w, c), count);
-    } else if (channels < 4) {
-        sum_four(w, 0, sums);
-        four = average_four(sums, (uint32_t)count);
-        put_last(four << 8 * (4 - channels), channels, out);
-    } else {
-        for (; c + 4 <= channels; c += 4) {
-            sum_four(w, c, sums);
-            four = average_four(sums, (uint32_t)count);
-            __builtin_memcpy(out + c, &four, sizeof(four));
-        }
-        if (c < channels) {
-            sum_four(w, channels - 4, sums);
-            put_last(average_four(sums, (uint32_t)count), channels - c, out + c);
-        }
-    }
-    if (min != INT8_MIN || max != INT8_MAX)
-        for (c = 0; c < channels; c++)
-            out[c] = (int8_t)mur_clamp(out[c], min, max);
-}
-
-void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
-{
-    mur_pool_run(layer, in, out, average);
 }
 
 /* a word of the greatest of each byte of both */
@@ -144,59 +88,141 @@ static uint32_t greatest_of(uint32_t a, uint32_t b)
 #endif
 }
 
-static inline __attribute__((always_inline)) uint32_t greatest_four(const mur_pool_window *w,
-                                                                    int32_t c, uint32_t best)
+/* May four channels from the first on be read of every pixel? */
+static int has_four(const mur_pool_window *w)
 {
-    const int8_t *row = w->in + c;
-    int32_t step = w->step;
-
-    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
-        const int8_t *p = row;
-
-        for (int32_t x = w->columns; x > 0; x--, p += step)
-            best = greatest_of(best, mur_four(p));
-    }
-    return best;
+    return w->in + (w->rows - 1) * w->pitch + (w->columns - 1) * w->step + 4 <= w->end;
 }
 
-static int32_t greatest_one(const mur_pool_window *w, int32_t c, int32_t best)
+/* What averages of so many pixels have in common. In pairs of halves 128 is added to what the
+ * averages will be, so that they are rounded down, and half the count, or just less than that of a
+ * negative sum: its halves go away from zero, too. */
+typedef struct divisor {
+    int32_t factor; /* 2^32 / count, rounded up */
+    uint32_t plus, minus;
+} divisor;
+
+static divisor divisor_of(uint32_t count)
 {
-    const int8_t *row = w->in + c;
-    int32_t step = w->step;
+    const uint32_t plus = (128 * count + count / 2) * 0x10001u;
 
-    for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
-        const int8_t *p = row;
+    return (divisor){ .factor = (int32_t)(UINT32_MAX / count + 1),
+                      .plus = plus,
+                      .minus = plus - (~count & 1) * 0x10001u };
+}
 
-        for (int32_t x = w->columns; x > 0; x--, p += step)
-            best = *p > best ? *p : best;
+/* both halves' sums as quotients of 8 bits in halves */
+static inline uint32_t divide_two(uint32_t sums, const divisor *by)
+{
+    uint32_t pair = add_by_sign(sums, by->plus, by->minus);
+#if MUR_HAVE_DSP
+    uint32_t low, high;
+
+    __asm__("smulwb %0, %2, %3\n"
+            "smulwt %1, %2, %3\n"
+            "pkhtb %0, %1, %0, asr #16\n"
+            : "=&r"(low), "=&r"(high)
+            : "r"(by->factor), "r"(pair));
+    return low;
+#else
+    uint64_t low = (uint64_t)(pair & 0xffffu) * (uint32_t)by->factor;
+    uint64_t high = (uint64_t)(pair >> 16) * (uint32_t)by->factor;
+
+    return (uint32_t)(low >> 32) | (uint32_t)(high >> 32) << 16;
+#endif
+}
+
+static __attribute__((noinline)) uint32_t average_four(const mur_pool_window *w, int32_t c,
+                                                       const divisor *by)
+{
+    uint32_t sums[2];
+
+    sum_four(w, c, sums);
+    return (divide_two(sums[0], by) | divide_two(sums[1], by) << 8) ^ 0x80808080u;
+}
+
+/* the last `count` of four channels */
+static inline void put_last(uint32_t four, int32_t count, int8_t *out)
+{
+    for (int32_t i = 4 - count; i < 4; i++)
+        *out++ = (int8_t)(four >> 8 * i);
+}
+
+/* Channels that are not a multiple of four: the first of four, if there is memory, or the last of
+ * four with some before, which may have been overwritten. */
+static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
+{
+    const int32_t count = w->rows * w->columns, channels = layer->c;
+    int32_t min = layer->min, max = layer->max;
+    divisor by;
+
+    if (count < LEAST_PIXELS || count > MOST_PIXELS || (channels < 4 && !has_four(w))) {
+        mur_pool_average(w, layer, out);
+        return;
     }
+    by = divisor_of((uint32_t)count);
+    for (int32_t c = 0; c < channels; c += 4) {
+        int32_t present = channels - c < 4 ? channels - c : 4;
+        uint32_t four = average_four(w, channels < 4 ? 0 : c + present - 4, &by);
+
+        if (present == 4)
+            __builtin_memcpy(out + c, &four, sizeof(four));
+        else
+            put_last(channels < 4 ? four << 8 * (4 - channels) : four, present, out + c);
+    }
+    if (min != INT8_MIN || max != INT8_MAX)
+        for (int32_t c = 0; c < channels; c++)
+            out[c] = (int8_t)mur_clamp(out[c], min, max);
+}
+
+void mur_dsp_average_pool_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+{
+    mur_pool_run(layer, in, out, average);
+}
+
+/* of four channels from c on; not less than `best` */
+static inline uint32_t greatest_four(const mur_pool_window *w, int32_t c, uint32_t best)
+{
+    const int8_t *p = w->in + c;
+    int32_t y = w->rows;
+
+    if (y <= 0 || w->columns <= 0)
+        return best;
+#if MUR_HAVE_DSP
+    uint32_t four, x, least; /* the last for flags alone */
+
+    __asm__(EACH_PIXEL("ssub8 %[least], %[best], %[four]\n"
+                       "sel %[best], %[best], %[four]\n")
+            : [best] "+r"(best), [four] "=&r"(four), [x] "=&r"(x), [y] "+r"(y), [p] "+r"(p),
+              [least] "=&r"(least)
+            : PIXELS_OF(w)
+            : "cc", "memory");
+#else
+    for (; y > 0; y--, p += w->pitch)
+        for (int32_t x = 0; x < w->columns; x++)
+            best = greatest_of(best, mur_four(p + x * w->step));
+#endif
     return best;
 }
 
 static void greatest(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
     uint32_t least = (uint8_t)layer->min * 0x1010101u, most = ~((uint8_t)layer->max * 0x1010101u);
-    int32_t c = 0, channels = layer->c;
-    uint32_t best;
+    const int32_t channels = layer->c;
 
-    if (channels < 4 && has_four(w)) {
-        best = ~greatest_of(~greatest_four(w, 0, least), most);
-        put_last(best << 8 * (4 - channels), channels, out);
+    if (channels < 4 && !has_four(w)) {
+        mur_pool_greatest(w, layer, out);
         return;
     }
-    for (; c + 4 <= channels; c += 4) {
-        best = ~greatest_of(~greatest_four(w, c, least), most); /* the least of both */
-        __builtin_memcpy(out + c, &best, sizeof(best));
-    }
-    if (c < channels && channels > 4) {
-        best = ~greatest_of(~greatest_four(w, channels - 4, least), most);
-        put_last(best, channels - c, out + c);
-        return;
-    }
-    for (; c < channels; c++) {
-        int32_t one = greatest_one(w, c, layer->min);
+    for (int32_t c = 0; c < channels; c += 4) {
+        int32_t present = channels - c < 4 ? channels - c : 4;
+        uint32_t best = greatest_four(w, channels < 4 ? 0 : c + present - 4, least);
 
-        out[c] = (int8_t)(one > layer->max ? layer->max : one);
+        best = ~greatest_of(~best, most); /* the least of both */
+        if (present == 4)
+            __builtin_memcpy(out + c, &best, sizeof(best));
+        else
+            put_last(channels < 4 ? best << 8 * (4 - channels) : best, present, out + c);
     }
 }
 

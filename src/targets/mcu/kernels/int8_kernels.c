@@ -367,17 +367,6 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
            muc_scale_is_same(x->quantization, y->quantization);
 }
 
-bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-
-    return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
-           x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
-           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
-           muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
-           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 && !muc_node_counts_padding(node);
-}
-
 static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
@@ -433,6 +422,44 @@ static const char *pool_function(const muc_mcu_lowering *l, const muc_node *node
     if (small && mur_pool_is_small(layer))
         return small->function;
     return muc_mcu_find_kernel(l->isa, "average_pool_s8")->function;
+}
+
+/* all windows inside the image */
+static bool is_whole(const mur_pool_s8 *p)
+{
+    return p->pad_top == 0 && p->pad_left == 0 &&
+           (p->out_h - 1) * p->stride_h + p->kernel_h <= p->in_h &&
+           (p->out_w - 1) * p->stride_w + p->kernel_w <= p->in_w;
+}
+
+/* Without vectors a pixel of few channels takes a kernel about 6 instructions a tap and 100 more,
+ * loops 7 a tap of each channel; and averages of so few taps take loops 15 a channel, a kernel 24.
+ * Only kernels run in patches, which large images may need. */
+static bool is_for_kernels(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const int32_t few_taps = 4, few_bytes = 8192;
+    const muc_mcu_isa isa = muc_mcu_find_kernel(l->isa, "max_pool_s8")->isa;
+    const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
+    const int32_t taps = layer.kernel_h * layer.kernel_w;
+
+    if (isa != MUC_MCU_ISA_NONE && isa != MUC_MCU_ISA_DSP)
+        return true;
+    if (!muc_op_selects(node->op) && taps <= few_taps && is_whole(&layer) &&
+        layer.in_h * layer.in_pitch <= few_bytes)
+        return false;
+    return flat.c >= 4 || taps * (7 * flat.c - 6) > 100;
+}
+
+bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *x = muc_mcu_input(l, node, 0);
+
+    return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
+           x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
+           muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 && !muc_node_counts_padding(node) &&
+           is_for_kernels(l, node);
 }
 
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)

@@ -484,6 +484,38 @@ bool muc_mcu_takes_pool_quantized(const muc_mcu_lowering *l, const muc_node *nod
            y->quantization && x->quantization->count == 1 && node->output_count == 1;
 }
 
+/* the taps of each window, 0 if some lie outside of x */
+static int64_t whole_taps(const window *w)
+{
+    int64_t taps = 1;
+
+    for (uint32_t i = 0; i < w->spatial; i++) {
+        int64_t last = (int64_t)muc_mcu_dim(w->l, w->y, w->first + i) - 1;
+        int64_t span = (w->kernel[i] - 1) * item(w->dilations, i, 1) + 1;
+
+        if (item(w->pads, i, 0) ||
+            last * item(w->strides, i, 1) + span > (int64_t)muc_mcu_dim(w->l, w->x, w->first + i))
+            return 0;
+        taps *= w->kernel[i];
+    }
+    return taps;
+}
+
+/* "best", a sum of "count", which is taps unless that is 0, becomes their average, halves away from
+ * zero */
+static void print_average(const window *w, unsigned depth, int64_t taps)
+{
+    int places = 0;
+
+    while (INT64_C(1) << places < taps)
+        places++;
+    if (taps && INT64_C(1) << places == taps)
+        line(w, depth, "best = mur_asr(best + mur_asr(best, 31) + %" PRId64 ", %d);", taps / 2,
+             places);
+    else
+        line(w, depth, "best = (best + (best > 0 ? count / 2 : -(count / 2))) / count;");
+}
+
 muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *node)
 {
     window w = window_of(l, node);
@@ -491,6 +523,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     bool is_max = muc_op_has(node->op, MUC_OP_SELECTS);
     bool counts_padding = muc_node_counts_padding(node);
     const char *read = counts_padding ? "read" : "count";
+    int64_t taps;
     int32_t least, most;
     unsigned outer, depth;
     char value[64];
@@ -498,10 +531,13 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     muc_scale_clamp(node, w.y, &least, &most);
     for (uint32_t i = 0; i < w.spatial; i++)
         w.kernel[i] = (uint32_t)kernel[i];
+    taps = is_max || counts_padding ? 0 : whole_taps(&w);
     MUC_TRY(muc_mcu_begin_function(l, node));
     outer = open_outputs(&w);
     line(&w, outer, "int32_t best = %s;%s", is_max ? "INT32_MIN" : "0", is_max ? "\n" : "");
-    if (!is_max)
+    if (taps)
+        line(&w, outer, "enum { count = %" PRId64 " };\n", taps);
+    else if (!is_max)
         line(&w, outer, "int32_t %s = 0;\n", read);
     depth = open_taps(&w, outer);
     muc_mcu_indent(&l->text, depth);
@@ -509,7 +545,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     print_place(&w, w.x, "x", "c0");
     muc_text_add(&l->text, "];\n\n");
     line(&w, depth, is_max ? "best = value > best ? value : best;" : "best += value;");
-    if (!is_max)
+    if (!is_max && !taps)
         line(&w, depth, "%s++;", read);
     close_all(&w, depth, outer);
     if (counts_padding) {
@@ -519,7 +555,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     if (!is_max && muc_node_attribute(node, MUC_KEY_ROUNDING)) /* halves up */
         line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
     else if (!is_max)
-        line(&w, outer, "best = (best + (best > 0 ? count / 2 : -(count / 2))) / count;");
+        print_average(&w, outer, taps);
     snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
              muc_mcu_c_type(w.y->dtype), least, most);
     set_output(&w, outer, value);
