@@ -449,12 +449,12 @@ static bool reads_floats(const muc_graph *graph, const muc_node *node)
 /* computes with real numbers where its neighbours have integers, if only whether one is greater */
 static bool stays_float(const muc_graph *graph, const muc_node *node)
 {
-    if (muc_op_get(node->op)->flags & MUC_OP_MOVES && node->input_count == 1)
+    if (muc_op_has(node->op, MUC_OP_MOVES) && node->input_count == 1)
         return false;
     if (!is_float(graph, node->outputs[0]))
         return !graph->tensors[node->outputs[0]].quantization && reads_floats(graph, node);
     return muc_graph_integers_of(graph, node->outputs[0]) == MUC_NO_ID && node->input_count > 0 &&
-           (!(muc_op_get(node->op)->flags & MUC_OP_CONVERTS) || is_float(graph, node->inputs[0]));
+           (!muc_op_has(node->op, MUC_OP_CONVERTS) || is_float(graph, node->inputs[0]));
 }
 
 static muc_status add_loss(muc_context *ctx, muc_arena *arena, const char *name, muc_op op,
