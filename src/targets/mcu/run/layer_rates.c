@@ -64,9 +64,8 @@ static muc_status find_cause(muc_context *ctx, muc_arena *arena, const muc_mcu_c
         return muc_arena_format(
             ctx, arena, out, "its scales, weights or groups need the kernel for all, %s", function);
     if (core->isa == MUC_MCU_ISA_RVV && channels < 16)
-        return muc_arena_format(ctx, arena, out,
-                                "its %" PRIu64 " output channels are too few for vectors",
-                                channels);
+        return muc_arena_format(
+            ctx, arena, out, "its %" PRIu64 " output channels are too few for vectors", channels);
     if (channels % 4 && kind_of(step) != DEPTHWISE && core->isa != MUC_MCU_ISA_RVV)
         return muc_arena_format(
             ctx, arena, out, "its %" PRIu64 " output channels are not a multiple of 4", channels);
