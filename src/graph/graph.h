@@ -72,6 +72,7 @@ enum {
     /* TABLE, of 16 bits muc_scale_sigmoid_table: to 0 to 1; SIGNED: to -1 to 1 */
     MUC_OP_SQUASHES = 33554432,
     MUC_OP_SIGNED = 67108864,
+    MUC_OP_COARSE = 134217728, /* no finer scale than input 0's by MUC_LOG_SOFTMAX_STEPS */
 };
 
 /* What an element of an operator's output sums products of. */
