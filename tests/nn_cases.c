@@ -501,8 +501,8 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
             &pool, input) \
     }
 #define TRY_add_s8(isa) TRY_BESIDE_REF(isa, add_s8, &add, input, input + MOST / 2)
-#define TRY_sum_s8(isa) \
-    TRY(isa, sum_s8, judge_line(&sum, input, input + MOST / 2, memory + GUARD), &sum, input, \
+#define TRY_line_s8(isa) \
+    TRY(isa, line_s8, judge_line(&sum, input, input + MOST / 2, memory + GUARD), &sum, input, \
         input + MOST / 2)
 #define TRY_mul_s8(isa) \
     TRY(isa, mul_s8, judge_mul(&product, input, input + MOST / 2, memory + GUARD), &product, \

@@ -61,7 +61,7 @@ static void lines_give_the_bits_of_all_pairs(void **state)
             continue;
         found++;
         mur_ref_add_s8(&add, a, b, right);
-        mur_ref_sum_s8(&sum, a, b, sums);
+        mur_ref_line_s8(&sum, a, b, sums);
         CHECK(memcmp(sums, right, sizeof(right)) == 0);
     }
     CHECK(found >= LAYERS * 9 / 10);
@@ -108,7 +108,7 @@ static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
                 mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
                 if (o < 2 && m != 3) /* vectors have kernels for additions */
                     CHECK(mcu_calls(&batch, batch.count - 1,
-                                    shapes[i].has_kernel ? "_sum_s8" : "mur_sum("));
+                                    shapes[i].has_kernel ? "_line_s8" : "mur_sum("));
             }
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)

@@ -119,7 +119,7 @@ typedef struct mur_mean_s8 {
  * sum or difference is requantized. b repeats: element i meets b[i % b_count]; b_count divides
  * count. out may be a or b, if that is as long.
  *
- * A sum_s8 gives the same bits with less work for nearly all layers; the compiler finds its numbers
+ * A line_s8 gives the same bits with less work for nearly all layers; the compiler finds numbers
  * and tries all pairs: y = clamp((a_mul a + b_mul b + mul) / 2^21, min, max), rounded down. Of both
  * factors the size is below 2^23, of the sum below 2^31; nothing else is read. */
 enum { MUR_SUM_PLACES = 21 };

@@ -327,7 +327,7 @@ static void run_rows(row *r, void (*run)(const row *), int32_t count, int32_t b_
     }
 }
 
-void mur_dsp_sum_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
+void mur_dsp_line_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
 {
     line s = {
         .a_mul = l->a_mul * 256, .b_mul = l->b_mul * 256, .offset = l->mul, .odd = 0xff00ff00u

@@ -6,7 +6,7 @@ void mur_ref_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, i
     mur_add_plain(layer, a, b, out);
 }
 
-void mur_ref_sum_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+void mur_ref_line_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     const mur_add_s8 l = *layer; /* in registers: out might be anything */
     const int8_t *b_end = b + l.b_count;

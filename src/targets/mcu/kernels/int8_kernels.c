@@ -593,13 +593,13 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char
 /* A sum, if the layer is one; vectors have kernels for additions alone. */
 static const char *find_addition(const muc_mcu_lowering *l, const muc_node *node, mur_add_s8 *layer)
 {
-    static const char name[] = "add_s8", sum[] = "sum_s8";
+    static const char name[] = "add_s8", line[] = "line_s8";
     const mur_add_s8 add = muc_mcu_add_of(l, node);
 
     *layer = add;
-    return muc_mcu_find_kernel(l->isa, sum)->isa == muc_mcu_find_kernel(l->isa, name)->isa &&
+    return muc_mcu_find_kernel(l->isa, line)->isa == muc_mcu_find_kernel(l->isa, name)->isa &&
                    muc_mcu_find_sum(&add, layer)
-               ? sum
+               ? line
                : name;
 }
 
