@@ -128,7 +128,7 @@ static void follow_inputs(pass *p)
 
         if (p->r.needed[n] && p->forms[n] == SCALED)
             scale_product(p, n);
-        if (p->r.needed[n] && p->forms[n] == FREE && muc_op_get(node->op)->flags & MUC_OP_COARSE)
+        if (p->r.needed[n] && p->forms[n] == FREE && muc_op_has(node->op, MUC_OP_COARSE))
             p->scales[root(p, node->outputs[0])] =
                 fmaxf(p->scales[root(p, node->outputs[0])],
                       p->scales[root(p, node->inputs[0])] / (MUC_LOG_SOFTMAX_STEPS - 1));

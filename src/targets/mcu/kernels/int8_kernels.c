@@ -444,7 +444,7 @@ static bool is_for_kernels(const muc_mcu_lowering *l, const muc_node *node)
 
     if (isa != MUC_MCU_ISA_NONE && isa != MUC_MCU_ISA_DSP)
         return true;
-    if (!muc_op_selects(node->op) && taps <= few_taps && is_whole(&layer) &&
+    if (!muc_op_has(node->op, MUC_OP_SELECTS) && taps <= few_taps && is_whole(&layer) &&
         layer.in_h * layer.in_pitch <= few_bytes)
         return false;
     return flat.c >= 4 || taps * (7 * flat.c - 6) > 100;
