@@ -21,7 +21,7 @@ typedef struct mur_dsp_block {
     const mur_word *x;  /* the first output's window */
     int32_t x_step;     /* bytes to the windows of the next pair of columns of outputs */
     int8_t *out;        /* the first output of the second row, if there is one */
-    int32_t rows;       /* bytes down which the outputs' whole pairs of rows go; of one row a pair's */
+    int32_t rows;       /* bytes down the outputs' whole pairs of rows; of one row a pair's */
     int32_t pairs;      /* of columns of outputs */
     int32_t out_step;   /* to the next column */
     int32_t last_step;  /* out_step, or 0 if only the first column of the last pair is an output */
@@ -34,7 +34,8 @@ typedef struct mur_dsp_block {
     uint32_t w[3][2];   /* of each row (w0,w1) and (w1,w2) */
 } mur_dsp_block;
 
-/* A channel of an image on its way to the plane, column by column. The order of members is the assembly's. */
+/* A channel of an image on its way to the plane, column by column. The order of members is the
+ * assembly's. */
 typedef struct mur_dsp_columns {
     int16_t *to;
     const int8_t *from;
@@ -52,19 +53,18 @@ typedef struct mur_dsp_block_channel {
 
 #if MUR_HAVE_DSP
 
-/* MUR_DSP_BLOCK_SUMS_1 and _2, of stride 1 and 2: the sums of four outputs, multiplier and rounding;
- * leaves a carry for the branch to 7 if sums are doubled, which comes back at 8. MUR_DSP_BLOCK_SCALE:
- * sums to outputs, and where they go. MUR_DSP_BLOCK_STORE, at 8: stores them, with flags for the
- * branch to the next four. The second row and column are stored first: if they are none, the first
- * ones overwrite them. MUR_DSP_BLOCK_GATHER_FOURS: the rows of a column, four at a time, to the plane;
- * goes on at 13. */
+/* MUR_DSP_BLOCK_SUMS_1 and _2, of stride 1 and 2: the sums of four outputs, multiplier and
+ * rounding; leaves a carry for the branch to 7 if sums are doubled, which comes back at 8.
+ * MUR_DSP_BLOCK_SCALE: sums to outputs, and where they go. MUR_DSP_BLOCK_STORE, at 8: stores them,
+ * with flags for the branch to the next four. The second row and column are stored first: if they
+ * are none, the first ones overwrite them. MUR_DSP_BLOCK_GATHER_FOURS: the rows of a column, four
+ * at a time, to the plane; goes on at 13. */
 #define MUR_DSP_BLOCK_PLACES \
     "ldr r10, [sp, #56]\n" \
     "ldr r11, [sp, #64]\n" \
     "ldr r12, [sp, #68]\n"
 
-#define MUR_DSP_BLOCK_SSAT(r, shift) \
-    "ssat " #r ", #8, " #r ", asr #" MUR_DSP_TEXT(shift) "\n"
+#define MUR_DSP_BLOCK_SSAT(r, shift) "ssat " #r ", #8, " #r ", asr #" MUR_DSP_TEXT(shift) "\n"
 
 #if MUR_DUAL_ISSUE
 
@@ -223,8 +223,8 @@ typedef struct mur_dsp_block_channel {
 /* clang-format on */
 
 /* r0, r1: sums of a row; r2, r3: of the next; r4-r9: weights; r10-r12: x; lr: where the window is.
- * On the stack a copy of the block as far as its bias, then at 56 the output at which this stands, in
- * the second row, where the column of windows ends, steps to the next column of outputs and from
+ * On the stack a copy of the block as far as its bias, then at 56 the output at which this stands,
+ * in the second row, where the column of windows ends, steps to the next column of outputs and from
  * the second row to the first one's next column, and where sums of this stride begin and end. The
  * last pair of an odd number of rows makes a row again. */
 /* clang-format off */

@@ -92,8 +92,7 @@ static int64_t factor_of(const mur_add_s8 *add, int32_t mul, int32_t shift)
 bool muc_mcu_find_sum(const mur_add_s8 *add, mur_add_s8 *sum)
 {
     const int64_t a_mul = factor_of(add, add->a_mul, add->a_shift);
-    const int64_t b_mul =
-        factor_of(add, add->b_mul, add->b_shift) * (add->subtract ? -1 : 1);
+    const int64_t b_mul = factor_of(add, add->b_mul, add->b_shift) * (add->subtract ? -1 : 1);
 
     if (a_mul + MOST_STEPS >= MOST_FACTOR || llabs(b_mul) + MOST_STEPS >= MOST_FACTOR)
         return false;
