@@ -57,7 +57,7 @@ static void lines_give_the_bits_of_all_pairs(void **state)
         const mur_add_s8 add = addition(of_a, of_b, i % 6 ? (of_a + of_b) / 2 * step() : 2 * of_a);
         mur_add_s8 sum;
 
-        if (!muc_mcu_find_sum(&add, &sum))
+        if (!muc_mcu_find_line(&add, &sum))
             continue;
         found++;
         mur_ref_add_s8(&add, a, b, right);
@@ -73,7 +73,7 @@ static void factors_that_are_too_great_are_none(void **state)
     mur_add_s8 sum;
 
     (void)state;
-    CHECK(!muc_mcu_find_sum(&add, &sum));
+    CHECK(!muc_mcu_find_line(&add, &sum));
 }
 
 /* inputs a and b are random */
@@ -108,7 +108,7 @@ static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
                 mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
                 if (o < 2 && m != 3) /* vectors have kernels for additions */
                     CHECK(mcu_calls(&batch, batch.count - 1,
-                                    shapes[i].has_kernel ? "_line_s8" : "mur_sum("));
+                                    shapes[i].has_kernel ? "_line_s8" : "mur_line("));
             }
     mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
     for (size_t i = 0; i < batch.count; i++)

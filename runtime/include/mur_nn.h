@@ -122,7 +122,7 @@ typedef struct mur_mean_s8 {
  * A line_s8 gives the same bits with less work for nearly all layers; the compiler finds numbers
  * and tries all pairs: y = clamp((a_mul a + b_mul b + mul) / 2^21, min, max), rounded down. Of both
  * factors the size is below 2^23, of the sum below 2^31; nothing else is read. */
-enum { MUR_SUM_PLACES = 21 };
+enum { MUR_LINE_PLACES = 21 };
 typedef struct mur_add_s8 {
     int32_t count, b_count;
     int32_t a_mul, a_shift, b_mul, b_shift; /* shifts -31..0 */

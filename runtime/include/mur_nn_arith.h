@@ -249,11 +249,11 @@ static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const
 }
 
 /* what a line_s8 makes of two before its bounds */
-static inline int32_t mur_sum(int32_t a, int32_t a_mul, int32_t b, int32_t b_mul, int32_t offset)
+static inline int32_t mur_line(int32_t a, int32_t a_mul, int32_t b, int32_t b_mul, int32_t offset)
 {
     uint32_t sum = (uint32_t)(a * a_mul) + (uint32_t)(b * b_mul) + (uint32_t)offset;
 
-    return mur_asr((int32_t)sum, MUR_SUM_PLACES);
+    return mur_asr((int32_t)sum, MUR_LINE_PLACES);
 }
 
 /* whether products are scaled by MUR_REQUANT_Q31 with a shift to the right, as nearly all are */

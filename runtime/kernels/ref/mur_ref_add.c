@@ -12,7 +12,7 @@ void mur_ref_line_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, 
     const int8_t *b_end = b + l.b_count;
 
     for (const int8_t *end = a + l.count; a != end; a++, out++) {
-        *out = (int8_t)mur_clamp(mur_sum(*a, l.a_mul, *b, l.b_mul, l.mul), l.min, l.max);
+        *out = (int8_t)mur_clamp(mur_line(*a, l.a_mul, *b, l.b_mul, l.mul), l.min, l.max);
         if (++b == b_end)
             b -= l.b_count;
     }

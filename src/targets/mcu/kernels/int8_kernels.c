@@ -598,7 +598,7 @@ static const char *find_addition(const muc_mcu_lowering *l, const muc_node *node
 
     *layer = add;
     return muc_mcu_find_kernel(l->isa, line)->isa == muc_mcu_find_kernel(l->isa, name)->isa &&
-                   muc_mcu_find_sum(&add, layer)
+                   muc_mcu_find_line(&add, layer)
                ? line
                : name;
 }

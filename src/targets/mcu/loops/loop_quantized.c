@@ -119,9 +119,9 @@ static void print_result(muc_mcu_lowering *l, const muc_node *node, muc_text *li
     if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y)) {
         const mur_add_s8 add = muc_mcu_add_of(l, node);
 
-        if (muc_mcu_find_sum(&add, &sum)) {
+        if (muc_mcu_find_line(&add, &sum)) {
             muc_text_add(line,
-                         "const int32_t x = mur_sum(@a, %" PRId32 ", @b, %" PRId32 ", %" PRId32
+                         "const int32_t x = mur_line(@a, %" PRId32 ", @b, %" PRId32 ", %" PRId32
                          ");\n\n",
                          sum.a_mul, sum.b_mul, sum.mul);
             *zero = 0;

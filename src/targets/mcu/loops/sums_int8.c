@@ -56,7 +56,7 @@ static void narrow(offsets *range, int64_t least, int64_t most)
 
 static offsets find_offsets(const mur_add_s8 *add, int64_t a_mul, int64_t b_mul)
 {
-    const int64_t one = INT64_C(1) << MUR_SUM_PLACES;
+    const int64_t one = INT64_C(1) << MUR_LINE_PLACES;
     offsets range = { INT32_MIN, INT32_MAX };
     int8_t a[BYTES], b[BYTES], y[BYTES];
     mur_add_s8 row = *add;
@@ -83,13 +83,13 @@ static offsets find_offsets(const mur_add_s8 *add, int64_t a_mul, int64_t b_mul)
 /* a side's share of the output's step, in a line's units */
 static int64_t factor_of(const mur_add_s8 *add, int32_t mul, int32_t shift)
 {
-    int exponent = shift + add->shift + add->left_shift + MUR_SUM_PLACES - 62;
+    int exponent = shift + add->shift + add->left_shift + MUR_LINE_PLACES - 62;
     double factor = ldexp((double)mul * (double)add->mul, exponent);
 
     return llround(fmin(factor, MOST_FACTOR));
 }
 
-bool muc_mcu_find_sum(const mur_add_s8 *add, mur_add_s8 *sum)
+bool muc_mcu_find_line(const mur_add_s8 *add, mur_add_s8 *sum)
 {
     const int64_t a_mul = factor_of(add, add->a_mul, add->a_shift);
     const int64_t b_mul = factor_of(add, add->b_mul, add->b_shift) * (add->subtract ? -1 : 1);

@@ -8,6 +8,6 @@
 /* in TFLite's arithmetic */
 mur_add_s8 muc_mcu_add_of(const muc_mcu_lowering *l, const muc_node *node);
 /* The numbers of a line_s8 of the same bits for every pair; false if none are found. */
-bool muc_mcu_find_sum(const mur_add_s8 *add, mur_add_s8 *sum);
+bool muc_mcu_find_line(const mur_add_s8 *add, mur_add_s8 *sum);
 
 #endif
