@@ -198,15 +198,20 @@ static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
 }
 
 /* of four channels, the first by the first code and, if each has one, multiplier */
-static inline void set_scales(const int32_t *muls, const uint8_t *codes, int32_t form,
-                              int32_t *scales)
+static inline __attribute__((always_inline)) void
+set_scales(const int32_t *muls, const uint8_t *codes, int32_t form, int32_t *scales)
 {
-    for (int32_t i = 0; i < 4; i++, scales += 2) {
-        int32_t code = codes[form == MUR_FC_ONE ? 0 : i];
-        int32_t mul = form == MUR_FC_EACH ? i : code % MUR_FC_MULS; /* one alone is the first */
+    uint32_t four = *codes;
 
-        scales[0] = (int32_t)(2 * (uint32_t)muls[mul]);
-        scales[1] = code / MUR_FC_MULS;
+    if (form != MUR_FC_ONE)
+        __builtin_memcpy(&four, codes, sizeof(four));
+#pragma GCC unroll 4
+    for (int32_t i = 0; i < 4; i++) {
+        uint32_t code = form == MUR_FC_ONE ? four : four >> (8 * i) & 0xff;
+        uint32_t mul = form == MUR_FC_EACH ? (uint32_t)i : code % MUR_FC_MULS; /* one alone: 0 */
+
+        scales[2 * i] = (int32_t)(2 * (uint32_t)muls[mul]);
+        scales[2 * i + 1] = (int32_t)(code / MUR_FC_MULS);
     }
 }
 
