@@ -108,14 +108,14 @@ def unary(kind, function, shape=(1, 4, 6, 6), scale=0.03, zero=90, **attributes)
 
 
 def test_sums_and_products_of_bytes():
-    for kind, function in (("QLinearAdd", np.add), ("QLinearMul", np.multiply)):
+    for kind, function, kernel in (("QLinearAdd", np.add, "line"), ("QLinearMul", np.multiply, "mul")):
         a, b = draw(1, 3, 5, 5), draw(1, 3, 5, 5)
         net = Net(a=a, b=b)
         net.op(kind, ["a", S, Z, "b", F(0.02), np.uint8(7), F(0.09), np.uint8(60)],
                domain=MICROSOFT)
         y = stored(function(real(a, S, 120), real(b, 0.02, 7)), 0.09, 60)
         text = check(net, y, step=1)
-        assert f"mur_ref_{kind[7:].lower()}_s8(" in text, text
+        assert f"mur_ref_{kernel}_s8(" in text, text
 
 
 def test_pools_and_functions_of_bytes():
@@ -286,6 +286,9 @@ def test_fused_operators():
     net = Net(x=image)
     net.op("FusedConv", ["x", w], domain=MICROSOFT, activation="Relu")
     check(net, np.maximum(np.einsum("nchw,oc->nohw", image, w[:, :, 0, 0]), 0))
+    net = Net(x=image)
+    net.op("FusedConv", ["x", w], domain=MICROSOFT, activation="Neg")
+    refused(net, image.shape, "activation 'Neg'")
 
 
 def derivative(function, x, dy, step=1e-5):

@@ -222,6 +222,7 @@ muc_status onnx_import_fused_matmul(onnx_call *call)
 /* a convolution and a function of its result */
 muc_status onnx_import_fused_conv(onnx_call *call)
 {
+    static const char *const functions[] = { "Relu", "Sigmoid", "Tanh" };
     uint32_t tensors[3], x, count = onnx_has_input(call, 2) ? 3 : 2;
     const char *activation;
 
@@ -230,8 +231,13 @@ muc_status onnx_import_fused_conv(onnx_call *call)
     for (uint32_t i = 0; i < count; i++)
         MUC_TRY(onnx_input(call, i, &tensors[i]));
     MUC_TRY(onnx_string(call, "activation", "", &activation));
-    MUC_TRY(import_inner(call, "Conv", NEWEST, tensors, count, activation[0] ? &x : NULL));
-    return activation[0] ? import_inner(call, activation, NEWEST, &x, 1, NULL) : MUC_OK;
+    if (!activation[0])
+        return import_inner(call, "Conv", NEWEST, tensors, count, NULL);
+    MUC_TRY(import_inner(call, "Conv", NEWEST, tensors, count, &x));
+    for (size_t i = 0; i < MUC_COUNT(functions); i++)
+        if (strcmp(activation, functions[i]) == 0)
+            return import_inner(call, activation, NEWEST, &x, 1, NULL);
+    return onnx_fail(call, MUC_UNSUPPORTED, "activation '%.40s'", activation);
 }
 
 /* x + skip (+ bias), normalised; output 3 is the sum. Simplified: by the root of squares. */
