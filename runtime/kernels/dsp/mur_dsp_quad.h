@@ -27,23 +27,26 @@ typedef struct mur_dsp_quad {
 
 #if MUR_HAVE_DSP
 
-/* two inputs of two pixels and four channels, inputs at r12, weights 8 bytes behind lr */
+/* two inputs of two pixels and four channels, inputs at r12, weights 8 bytes behind lr; the second
+ * pixel's sums begin with those of their arguments */
 /* clang-format off */
-#define MUR_DSP_QUAD_MAC16 \
+#define MUR_DSP_QUAD_MAC16(a1, c1, b1, d1) \
     "ldr r8, [r12], #16\n" \
     "ldr r10, [lr, #8]!\n" \
     "ldr r9, [r12, #-12]\n" \
     "ldr r11, [lr, #4]\n" \
+    "smlad r5, r9, r10, " #b1 "\n" \
     "smlad r4, r8, r10, r4\n" \
-    "smlad r5, r9, r10, r5\n" \
     "sxtb16 r10, r10\n" \
+    "smlad r7, r9, r11, " #d1 "\n" \
     "smlad r6, r8, r11, r6\n" \
-    "smlad r7, r9, r11, r7\n" \
     "sxtb16 r11, r11\n" \
+    "smlad r1, r9, r10, " #a1 "\n" \
     "smlad r0, r8, r10, r0\n" \
-    "smlad r1, r9, r10, r1\n" \
-    "smlad r2, r8, r11, r2\n" \
-    "smlad r3, r9, r11, r3\n"
+    "smlad r3, r9, r11, " #c1 "\n" \
+    "smlad r2, r8, r11, r2\n"
+
+#define MUR_DSP_QUAD_NEXT16 MUR_DSP_QUAD_MAC16(r1, r3, r5, r7)
 
 /* a pair's sums to outputs: multipliers in r8 and r9, shifts from byte 0 of r10, twice the zero
  * point plus 1 in r11; `add` adds what is ahead of the shift, in r12 */
@@ -97,7 +100,7 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "mov r10, r4\n"
                      "rsb r7, r7, #0\n"
                      "and r7, r7, #3\n"
-                     "adr r12, 2f + 1\n"
+                     "adr r12, 2f + 57\n" /* the first half of a word is ahead of the loop */
                      "mov lr, #112\n" /* bytes of the instructions of a word */
                      "mla r7, r7, lr, r12\n"
                      "cmp r8, #1\n"
@@ -107,17 +110,17 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "push {r1-r10}\n"
                      "b 1f\n"
                      "2:\n"
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
                      ".if . - 2b - 112\n"
                      ".error \"a word of inputs takes other than 112 bytes\"\n"
                      ".endif\n"
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
-                     MUR_DSP_QUAD_MAC16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
+                     MUR_DSP_QUAD_NEXT16
                      "ldr r8, [sp, #4]\n"
                      "cmp r12, r8\n"
                      "bne 2b\n"
@@ -143,14 +146,11 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "cmp lr, r9\n"
                      "beq 5f\n"
                      "1: ldr r4, [lr, #36]!\n"
+                     "ldr r12, [sp]\n"
                      "ldr r0, [lr, #-8]\n"
                      "ldr r2, [lr, #-4]\n"
                      "ldr r6, [lr, #4]\n"
-                     "ldr r12, [sp]\n"
-                     "mov r1, r0\n"
-                     "mov r3, r2\n"
-                     "mov r5, r4\n"
-                     "mov r7, r6\n"
+                     MUR_DSP_QUAD_MAC16(r0, r2, r4, r6)
                      "ldr pc, [sp, #24]\n"
                      "4:\n"
                      MUR_DSP_QUAD_OUT(r0, r1, r4, r5, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
