@@ -90,7 +90,7 @@ def what_is_no_gpt2_of_ours_is_refused_by_name(folder):
         (folder / "config.json").write_text(json.dumps({**config, **changes}))
         assert words in muc("inspect", folder, status=status), words
 
-    refuses(UNSUPPORTED, "\"activation_function\" is 'mish'", activation_function="mish")
+    refuses(UNSUPPORTED, "there is no activation_function 'mish'", activation_function="mish")
     refuses(UNSUPPORTED, "\"add_cross_attention\": true", add_cross_attention=True)
     refuses(UNSUPPORTED, "\"scale_attn_weights\": false", scale_attn_weights=False)
     refuses(UNSUPPORTED, "scale_attn_by_inverse_layer_idx", scale_attn_by_inverse_layer_idx=True)
