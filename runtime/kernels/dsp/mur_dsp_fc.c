@@ -82,10 +82,10 @@ typedef struct fours {
     MUR_DSP_REQUANT(sum, r8, r9, r7)
 
 /* Returns the weights behind those of the fours. r0, r2: sums of a and c; r1, r3: of 256 b + a and
- * 256 d + c over so many words as 24 bits hold; on the stack a copy of *run, then those of b and d
+ * 256 d + c over so many words as 24 bits hold; on the stack a copy of *part, then those of b and d
  * before. r10: x, r11: its end for now, lr: its end; r12: w. */
 __attribute__((naked, noinline)) static const uint32_t *
-run_fours(__attribute__((unused)) const fours *run)
+run_fours(__attribute__((unused)) const fours *part)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r1-r8}\n"
@@ -154,21 +154,21 @@ run_fours(__attribute__((unused)) const fours *run)
 
 #else
 
-static const uint32_t *run_fours(const fours *run)
+static const uint32_t *run_fours(const fours *part)
 {
-    const uint32_t *w = run->w;
-    int32_t inputs = (int32_t)(run->x_end - run->x);
+    const uint32_t *w = part->w;
+    int32_t inputs = (int32_t)(part->x_end - part->x);
 
-    for (int32_t i = 0; i < 4 * run->count; i += 4) {
-        const int32_t *bias = run->bias + i;
+    for (int32_t i = 0; i < 4 * part->count; i += 4) {
+        const int32_t *bias = part->bias + i;
         int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
 
-        add_inputs(run->x, inputs, w, 4, sums);
-        add_inputs(run->x, inputs, w + 2, 4, sums + 2);
+        add_inputs(part->x, inputs, w, 4, sums);
+        add_inputs(part->x, inputs, w + 2, 4, sums + 2);
         w += 4 * ((inputs + 3) >> 2);
         for (int32_t c = 0; c < 4; c++)
-            run->out[i + c] = mur_dsp_output(sums[c], (uint32_t)run->scales[2 * c],
-                                             (uint32_t)run->scales[2 * c + 1], run->zero);
+            part->out[i + c] = mur_dsp_output(sums[c], (uint32_t)part->scales[2 * c],
+                                              (uint32_t)part->scales[2 * c + 1], part->zero);
     }
     return w;
 }
@@ -216,15 +216,15 @@ set_scales(const int32_t *muls, const uint8_t *codes, int32_t form, int32_t *sca
 }
 
 /* one or two channels, the last ones, or those of up to three inputs */
-static __attribute__((noinline, cold)) void run_few(fours *run, int32_t channels)
+static __attribute__((noinline, cold)) void run_few(fours *part, int32_t channels)
 {
-    int32_t inputs = (int32_t)(run->x_end - run->x);
-    int32_t sums[2] = { run->bias[0], run->bias[1] }; /* what is packed goes on behind the last */
+    int32_t inputs = (int32_t)(part->x_end - part->x);
+    int32_t sums[2] = { part->bias[0], part->bias[1] }; /* what is packed goes on behind the last */
 
-    add_inputs(run->x, inputs, run->w, 2, sums);
-    run->w += 2 * ((inputs + 3) >> 2);
+    add_inputs(part->x, inputs, part->w, 2, sums);
+    part->w += 2 * ((inputs + 3) >> 2);
     for (int32_t i = 0; i < channels; i++)
-        run->out[i] = output(sums[i], run->scales[2 * i], run->scales[2 * i + 1], run->zero);
+        part->out[i] = output(sums[i], part->scales[2 * i], part->scales[2 * i + 1], part->zero);
 }
 
 /* outputs of one vector */
@@ -235,14 +235,14 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
     const uint8_t *codes = fc->codes;
     int32_t scales[8], few = layer->shape.in_c < 4, done;
     int8_t last[4]; /* of three channels */
-    fours run = { in,
-                  in + layer->shape.in_c,
-                  fc->bias,
-                  out,
-                  layer->output.zero,
-                  scales,
-                  0,
-                  (const uint32_t *)(const void *)fc->weights };
+    fours part = { in,
+                   in + layer->shape.in_c,
+                   fc->bias,
+                   out,
+                   layer->output.zero,
+                   scales,
+                   0,
+                   (const uint32_t *)(const void *)fc->weights };
 
     if (form == MUR_FC_ONE)
         set_scales(muls, codes, form, scales);
@@ -252,15 +252,15 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
             done = channels;
         if (form != MUR_FC_ONE)
             set_scales(muls, codes, form, scales);
-        run.out = done == 3 ? last : out;
-        run.count = (done + 3) >> 2;
+        part.out = done == 3 ? last : out;
+        part.count = (done + 3) >> 2;
         if (done > 2)
-            run.w = run_fours(&run);
+            part.w = run_fours(&part);
         else
-            run_few(&run, done);
+            run_few(&part, done);
         if (done == 3)
             __builtin_memcpy(out, last, 3);
-        run.bias += done;
+        part.bias += done;
         out += done;
         codes += form == MUR_FC_ONE ? 0 : done;
         muls += form == MUR_FC_EACH ? done : 0;
