@@ -507,6 +507,8 @@ static void print_average(const window *w, unsigned depth, int64_t taps)
 {
     int places = 0;
 
+    if (taps == 1)
+        return;
     while (INT64_C(1) << places < taps)
         places++;
     if (taps && INT64_C(1) << places == taps)
