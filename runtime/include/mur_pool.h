@@ -28,7 +28,7 @@ enum { MUR_POOL_SMALL = 22 };
 static inline int mur_pool_is_small(const mur_pool_s8 *layer)
 {
     return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL &&
-           layer->in_w * layer->c <= UINT16_MAX;
+           layer->in_w * layer->c <= 0xffff;
 }
 
 /* where a window of one dimension begins, and its extent, inside the image */
