@@ -277,4 +277,14 @@ static inline void mcu_batch_free(mcu_batch *batch)
     muc_context_free(batch->ctx);
 }
 
+/* Builds all with checks of undefined behaviour, runs each so many times beside ref, frees. */
+static inline void mcu_batch_run(mcu_batch *batch, unsigned runs, double tolerance)
+{
+    mcu_batch_build(batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
+    for (size_t i = 0; i < batch->count; i++)
+        for (unsigned run = 0; run < runs; run++)
+            mcu_run(batch, i, tolerance);
+    mcu_batch_free(batch);
+}
+
 #endif

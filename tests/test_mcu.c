@@ -21,10 +21,7 @@ static void generated_code_computes_what_ref_computes(void **state)
 
     (void)state;
     add_all(&batch);
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        mcu_run(&batch, i, 1e-5);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 1, 1e-5);
 }
 
 static void add_function(mcu_batch *batch, const char *dtype, const char *function)
@@ -287,11 +284,7 @@ static void fully_connected_layers_take_their_inputs_and_outputs_alone(void **st
         assert_true(program->steps[1].packed_bytes <= 32 * 16 + 2 * 4 + 30 * 4 + 16);
     }
     muc_text_free(&text);
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        for (unsigned run = 0; run < 5; run++)
-            mcu_run(&batch, i, 0);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 5, 0);
 }
 
 /* A depthwise layer as a graph: its image, its window, its output, and the rest of its node. */
@@ -349,11 +342,7 @@ static void depthwise_layers_take_their_inputs_and_outputs_alone(void **state)
                      i / MUC_COUNT(machines),
                      (unsigned long long)batch.networks[i].build->program.plan.peak);
     }
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        for (unsigned run = 0; run < 3; run++)
-            mcu_run(&batch, i, 0);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 3, 0);
 }
 
 static void every_failed_allocation_is_told(void **state)

@@ -116,10 +116,7 @@ static void products_of_bytes_have_the_bits_of_ref(void **state)
             mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
             CHECK(mcu_calls(&batch, batch.count - 1, "_matmul_s8("));
         }
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        mcu_run(&batch, i, 0);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 1, 0);
 }
 
 static void products_of_floats_are_those_of_ref(void **state)
@@ -134,10 +131,7 @@ static void products_of_floats_are_those_of_ref(void **state)
         mcu_batch_add(&batch, graph_of(batch.ctx, text), "host");
         CHECK(mcu_calls(&batch, i, "mur_matmul_f32_run("));
     }
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        mcu_run(&batch, i, 1e-5);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 1, 1e-5);
 }
 
 static bool calls_only_kernels(const muc_mcu_program *program)
@@ -161,10 +155,7 @@ static void images_are_computed_one_after_another(void **state)
             mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
             CHECK(calls_only_kernels(&batch.networks[batch.count - 1].build->program));
         }
-    mcu_batch_build(&batch, "cc -fsanitize=undefined -fno-sanitize-recover=undefined");
-    for (size_t i = 0; i < batch.count; i++)
-        mcu_run(&batch, i, 1e-5);
-    mcu_batch_free(&batch);
+    mcu_batch_run(&batch, 1, 1e-5);
 }
 
 /* no step transposes what a product reads in its own way */
