@@ -532,10 +532,9 @@ const muc_node *muc_graph_only_reader(const muc_graph *graph, uint32_t tensor, u
 uint32_t muc_graph_integers_of(const muc_graph *graph, uint32_t tensor)
 {
     uint32_t producer = tensor == MUC_NO_ID ? MUC_NO_ID : graph->tensors[tensor].producer;
-
     const muc_node *node = producer == MUC_NO_ID ? NULL : &graph->nodes[producer];
 
-    return node && ops[node->op].flags & MUC_OP_CONVERTS && !graph->tensors[tensor].quantization &&
+    return node && muc_op_has(node->op, MUC_OP_CONVERTS) && !graph->tensors[tensor].quantization &&
                    graph->tensors[node->inputs[0]].quantization
                ? node->inputs[0]
                : MUC_NO_ID;

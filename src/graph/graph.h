@@ -211,6 +211,9 @@ typedef struct muc_gates {
     uint8_t wide;  /* the input that in integers is a state of 16 bits; 0: none is */
 } muc_gates;
 
+/* inputs of recurrent layers that may be absent */
+enum { MUC_INPUT_STATE = 5, MUC_INPUT_CELL = 6, MUC_INPUT_PEEPHOLES = 7 };
+
 typedef struct muc_names {
     uint32_t *slots; /* tensor + 1, by hash of its name; 0 is empty */
     size_t capacity;

@@ -87,7 +87,7 @@ static muc_status find_indices(maker *m)
 {
     for (uint32_t i = 0; i < m->graph->node_count && !m->indexes_one; i++) {
         const muc_node *node = &m->graph->nodes[i];
-        bool indexes = muc_op_get(node->op)->flags & MUC_OP_INDEXES;
+        bool indexes = muc_op_has(node->op, MUC_OP_INDEXES);
         bool tuples = indexes && !muc_node_attribute(node, MUC_KEY_AXIS);
         uint32_t axis = (uint32_t)muc_node_integer_or(node, MUC_KEY_AXIS, 0), dim;
         const muc_tensor *data;

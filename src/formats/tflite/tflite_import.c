@@ -232,7 +232,7 @@ muc_status muc_tflite_step(muc_tflite_import *im, muc_op op, const char *suffix,
 
     if (op == MUC_OP_QUANTIZE)
         quantization = &output;
-    else if (muc_op_get(op)->flags & MUC_OP_AVERAGES)
+    else if (muc_op_has(op, MUC_OP_AVERAGES))
         quantization = im->graph->tensors[inputs[0]].quantization;
     return muc_tflite_add(im, &node, suffix, id);
 }

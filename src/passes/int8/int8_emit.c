@@ -511,7 +511,7 @@ static muc_status emit_shared(pass *p, const muc_node *node)
 /* places of numbers, which are those of the integers that they are dequantized from */
 static bool finds_among_integers(const pass *p, const muc_node *node)
 {
-    return muc_op_get(node->op)->flags & MUC_OP_QUANTIZED && !is_real(p, node->outputs[0]) &&
+    return muc_op_has(node->op, MUC_OP_QUANTIZED) && !is_real(p, node->outputs[0]) &&
            p->made[node->inputs[0]] != MUC_NO_ID && p->r.map[node->inputs[0]] == MUC_NO_ID;
 }
 

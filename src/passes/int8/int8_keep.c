@@ -105,7 +105,7 @@ muc_status muc_int8_keep(pass *p, const char *list)
 /* whether the node before may take over what the operator does */
 static bool is_absorbed(muc_op op)
 {
-    return (muc_op_get(op)->flags & (MUC_OP_AFFINE | MUC_OP_MOVES)) != 0;
+    return muc_op_has(op, MUC_OP_AFFINE | MUC_OP_MOVES);
 }
 
 /* the names of what may become of the tensor */

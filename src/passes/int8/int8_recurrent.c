@@ -4,7 +4,7 @@
 
 #include "passes/int8/int8_pass.h"
 
-enum { MOST_GATES = 4, STATE = 5, CELL = 6, PEEPHOLES = 7 };
+enum { MOST_GATES = 4 };
 
 static const float gru_unit = 1 / 32768.0f;
 
@@ -31,15 +31,17 @@ bool muc_int8_takes_recurrent(const pass *p, const muc_node *node)
 {
     const muc_tensor *x = old(p, node->inputs[0]);
     bool first = muc_node_integer_or(node, MUC_KEY_BATCH_FIRST, 0) == 1;
-    uint32_t bias = muc_node_input(node, 3), peepholes = muc_node_input(node, PEEPHOLES), batch;
+    uint32_t bias = muc_node_input(node, 3), peepholes = muc_node_input(node, MUC_INPUT_PEEPHOLES),
+             batch;
 
     return is_real(p, node->inputs[0]) && !is_constant(p, node->inputs[0]) &&
            is_constant(p, node->inputs[1]) && is_constant(p, node->inputs[2]) &&
            (bias == MUC_NO_ID || is_constant(p, bias)) &&
-           has_state(p, muc_node_input(node, STATE)) && has_state(p, muc_node_input(node, CELL)) &&
+           has_state(p, muc_node_input(node, MUC_INPUT_STATE)) &&
+           has_state(p, muc_node_input(node, MUC_INPUT_CELL)) &&
            (peepholes == MUC_NO_ID || is_constant(p, peepholes)) &&
            muc_rewrite_dim(&p->r.old, x, first ? 0 : 1, &batch) &&
-           (node->op != MUC_OP_GRU || reach_of(p, muc_node_input(node, STATE)) <= 1);
+           (node->op != MUC_OP_GRU || reach_of(p, muc_node_input(node, MUC_INPUT_STATE)) <= 1);
 }
 
 /* ---- weights ---- */
@@ -124,7 +126,7 @@ static muc_status add_biases(pass *p, uint32_t id, const matrix m[2], const floa
 /* the scale of a cell: a power of two that reaches 16, or what is seen at the ends */
 static float cell_scale(const pass *p, const muc_node *node)
 {
-    float most = reach_of(p, muc_node_input(node, CELL)), scale = 0x1p-11f;
+    float most = reach_of(p, muc_node_input(node, MUC_INPUT_CELL)), scale = 0x1p-11f;
 
     if (node->output_count > 2)
         most = fmaxf(most, reach_of(p, node->outputs[2]));
@@ -207,7 +209,8 @@ static muc_status give_wide(pass *p, uint32_t tensor, uint32_t wide)
 static muc_status add_layer(pass *p, const muc_node *node, const uint32_t *inputs,
                             const muc_quantization *state)
 {
-    bool is_gru = node->op == MUC_OP_GRU, peeps = muc_node_input(node, PEEPHOLES) != MUC_NO_ID;
+    bool is_gru = node->op == MUC_OP_GRU,
+         peeps = muc_node_input(node, MUC_INPUT_PEEPHOLES) != MUC_NO_ID;
     muc_quantization q = muc_int8_quantization_of(p, node->outputs[0]);
     const muc_quantization *quantization[] = { &q, is_gru ? state : &q, state };
     static const char *const suffixes[] = { "", "h", "c" };
@@ -215,7 +218,8 @@ static muc_status add_layer(pass *p, const muc_node *node, const uint32_t *input
     const char *names[3];
     muc_new_node added = { .op = node->op,
                            .inputs = inputs,
-                           .input_count = peeps ? PEEPHOLES + 1 : STATE + count - 1,
+                           .input_count =
+                               peeps ? MUC_INPUT_PEEPHOLES + 1 : MUC_INPUT_STATE + count - 1,
                            .attribute_count = node->attribute_count,
                            .attributes = node->attributes,
                            .output_count = count,
@@ -256,7 +260,7 @@ static muc_status emit(pass *p, const muc_node *node, muc_arena *arena)
     float unit = is_gru ? gru_unit : cell_scale(p, node);
     int32_t zero = 0;
     muc_quantization state = { 1, 0, &unit, &zero };
-    uint32_t inputs[PEEPHOLES + 1], bias = muc_node_input(node, 3);
+    uint32_t inputs[MUC_INPUT_PEEPHOLES + 1], bias = muc_node_input(node, 3);
     matrix m[2];
 
     for (uint32_t i = 0; i < 2; i++)
@@ -272,12 +276,13 @@ static muc_status emit(pass *p, const muc_node *node, muc_arena *arena)
     if (bias != MUC_NO_ID)
         MUC_TRY(add_biases(p, bias, m, by, arena, &inputs[3]));
     MUC_TRY(muc_rewrite_tensor(&p->r, muc_node_input(node, 4), &inputs[4]));
-    MUC_TRY(need_state(p, node, muc_node_input(node, STATE), is_gru ? MUC_I16 : MUC_I8,
-                       is_gru ? &state : &h, &inputs[STATE]));
-    if (muc_op_gates(node->op)->wide == CELL)
-        MUC_TRY(need_state(p, node, muc_node_input(node, CELL), MUC_I16, &state, &inputs[CELL]));
-    if (muc_node_input(node, PEEPHOLES) != MUC_NO_ID)
-        MUC_TRY(add_peepholes(p, node->inputs[PEEPHOLES], &inputs[PEEPHOLES]));
+    MUC_TRY(need_state(p, node, muc_node_input(node, MUC_INPUT_STATE), is_gru ? MUC_I16 : MUC_I8,
+                       is_gru ? &state : &h, &inputs[MUC_INPUT_STATE]));
+    if (muc_op_gates(node->op)->wide == MUC_INPUT_CELL)
+        MUC_TRY(need_state(p, node, muc_node_input(node, MUC_INPUT_CELL), MUC_I16, &state,
+                           &inputs[MUC_INPUT_CELL]));
+    if (muc_node_input(node, MUC_INPUT_PEEPHOLES) != MUC_NO_ID)
+        MUC_TRY(add_peepholes(p, node->inputs[MUC_INPUT_PEEPHOLES], &inputs[MUC_INPUT_PEEPHOLES]));
     return add_layer(p, node, inputs, &state);
 }
 

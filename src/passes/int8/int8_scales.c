@@ -55,7 +55,7 @@ void muc_int8_set_scale(const pass *p, uint32_t tensor, float least, float most)
 /* what TFLite's kernel gives, if it has no choice */
 bool muc_int8_fixed_scale(muc_op op, float *scale, int32_t *zero)
 {
-    bool is_signed = muc_op_get(op)->flags & MUC_OP_SIGNED;
+    bool is_signed = muc_op_has(op, MUC_OP_SIGNED);
 
     *scale = is_signed ? 1 / 128.0f : 1 / 256.0f;
     *zero = is_signed ? 0 : LEAST;

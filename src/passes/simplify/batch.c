@@ -54,7 +54,7 @@ static bool keeps_apart(const muc_graph *graph, const muc_node *node, uint32_t i
 {
     unsigned apart = MUC_OP_APART | MUC_OP_POINTWISE | MUC_OP_REDUCES;
 
-    if (!(muc_op_get(node->op)->flags & apart) || muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0))
+    if (!muc_op_has(node->op, apart) || muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0))
         return false;
     if (names_first_axis(node))
         return false;

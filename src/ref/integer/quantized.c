@@ -278,7 +278,7 @@ muc_status muc_check_q_table(const muc_ref_call *call)
 
 static void table_of_i16(const muc_ref_call *call)
 {
-    bool is_signed = muc_op_get(call->node->op)->flags & MUC_OP_SIGNED;
+    bool is_signed = muc_op_has(call->node->op, MUC_OP_SIGNED);
     muc_table_scale scale;
     uint16_t table[256];
 

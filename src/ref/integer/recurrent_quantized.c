@@ -10,7 +10,7 @@
 #include "mur_recurrent_int.h"
 
 /* gates are in Q3.12, what is open of them in Q0.15; before relu, in parts of h's levels */
-enum { FRACTION = 12, RELU_UNITS = 128, CELL_STATE = 6, PEEPHOLES = 7 };
+enum { FRACTION = 12, RELU_UNITS = 128 };
 static const double Q15 = 1.0 / 32768;
 
 static const muc_tensor *input_of(const muc_graph *graph, const muc_node *node, uint32_t i)
@@ -157,7 +157,7 @@ static bool scale_state(const muc_graph *graph, const muc_node *node, mur_recurr
                         mur_peepholes_s8 *peepholes)
 {
     const muc_tensor *c = input_of(graph, node, muc_op_gates(node->op)->wide);
-    const muc_tensor *p = input_of(graph, node, PEEPHOLES);
+    const muc_tensor *p = input_of(graph, node, MUC_INPUT_PEEPHOLES);
 
     if (muc_zero_of(c))
         return false;
@@ -209,7 +209,7 @@ bool muc_recurrent_layer(const muc_graph *graph, const muc_node *node, const siz
     layer->clip = INT16_MAX + 1;
     if (kind->wide && !scale_state(graph, node, layer, peepholes))
         return false;
-    if (kind->wide == CELL_STATE)
+    if (kind->wide == MUC_INPUT_CELL)
         made *= Q15;
     for (uint32_t gate = 0; gate < kind->count; gate++) {
         float of_x = gate_scale(w, gate, kind->count, layer->hidden);
@@ -248,7 +248,7 @@ muc_status muc_kernel_q_recurrent(const muc_ref_call *call)
     const muc_gates *kind = muc_op_gates(call->node->op);
     const muc_ref_value *const *in = call->inputs;
     const muc_ref_value *bias = muc_ref_input_of(call, 3), *lengths = muc_ref_input_of(call, 4);
-    const muc_ref_value *p = muc_ref_input_of(call, PEEPHOLES);
+    const muc_ref_value *p = muc_ref_input_of(call, MUC_INPUT_PEEPHOLES);
     bool is_gru = call->node->op == MUC_OP_GRU; /* whose one state has 16 bits */
     mur_recurrent_s8_operands operands = { .x = in[0]->read, .w = in[1]->read, .r = in[2]->read };
     mur_peepholes_s8 peepholes;

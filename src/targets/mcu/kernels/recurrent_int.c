@@ -10,8 +10,6 @@
 
 #define FIELD(name) muc_mcu_print_field(text, #name, layer->name)
 
-enum { STATE = 5, CELL_STATE = 6, PEEPHOLES = 7 };
-
 /* the infix of functions that the instruction set suits best */
 static const char *isa_of(const muc_mcu_lowering *l)
 {
@@ -142,7 +140,7 @@ static void print_layer(muc_text *text, const mur_recurrent_s8 *layer, int gates
 muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const int gates = muc_op_gates(node->op)->count, wide = muc_op_gates(node->op)->wide;
-    const bool peeps = muc_mcu_input(l, node, PEEPHOLES) != NULL;
+    const bool peeps = muc_mcu_input(l, node, MUC_INPUT_PEEPHOLES) != NULL;
     const bool has_table = !muc_recurrent_has_relu(node);
     const muc_tensor *bias = muc_mcu_input(l, node, 3);
     mur_peepholes_s8 peepholes;
@@ -167,13 +165,13 @@ muc_status muc_mcu_write_recurrent_s8(muc_mcu_lowering *l, const muc_node *node)
     if (peeps)
         muc_text_add(&l->text,
                      "    const mur_peepholes_s8 peepholes = { %s, %" PRId32 ", %" PRId32 " };\n\n",
-                     muc_mcu_input_name(PEEPHOLES), peepholes.mul, peepholes.shift);
+                     muc_mcu_input_name(MUC_INPUT_PEEPHOLES), peepholes.mul, peepholes.shift);
     muc_text_add(&l->text, "    %s(&layer, %s&operands, scratch);\n", function,
                  peeps ? "&peepholes, " : "");
     return muc_mcu_end_function(l,
-                                wide == STATE        ? mur_gru_s8_scratch_bytes(&layer)
-                                : wide == CELL_STATE ? mur_lstm_s8_scratch_bytes(&layer)
-                                                     : mur_rnn_s8_scratch_bytes(&layer),
+                                wide == MUC_INPUT_STATE  ? mur_gru_s8_scratch_bytes(&layer)
+                                : wide == MUC_INPUT_CELL ? mur_lstm_s8_scratch_bytes(&layer)
+                                                         : mur_rnn_s8_scratch_bytes(&layer),
                                 (uint64_t)layer.steps * layer.batch * layer.directions * rows *
                                     (layer.inputs + layer.hidden));
 }
