@@ -27,8 +27,7 @@ enum { MUR_POOL_SMALL = 22 };
 /* whether a row of averages is made by such divisions, with 16 bits for a place in the row */
 static inline int mur_pool_is_small(const mur_pool_s8 *layer)
 {
-    return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL &&
-           layer->in_w * layer->c <= 0xffff;
+    return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL && layer->in_w * layer->c <= 0xffff;
 }
 
 /* where a window of one dimension begins, and its extent, inside the image */
