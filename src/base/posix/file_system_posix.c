@@ -77,7 +77,7 @@ bool muc_flush_to_disk(int fd)
 
 void muc_begin_flush(int fd)
 {
-#ifdef SYNC_FILE_RANGE_WRITE
+#ifdef __linux__
     (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 #else
     (void)fd;

@@ -13,12 +13,14 @@ enum { LEAST_FILE = 1 << 20 };
 /* The room is there from the start: no page is missing later. */
 bool muc_large_map(int fd, size_t bytes, muc_large_file *out)
 {
-    void *mapping;
+    void *mapping = MAP_FAILED;
 
     *out = (muc_large_file){ NULL, -1 };
+#ifdef __linux__ /* elsewhere a mapping may not hold what is written to its file */
     if (posix_fallocate(fd, 0, (off_t)bytes) != 0 || ftruncate(fd, (off_t)bytes) != 0)
         return false;
     mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+#endif
     if (mapping == MAP_FAILED)
         return false;
     *out = (muc_large_file){ mapping, dup(fd) };
@@ -33,7 +35,7 @@ static int open_unnamed(const char *folder)
 /* of memory alone */
 static int open_memory(void)
 {
-#ifdef MFD_CLOEXEC
+#ifdef __linux__
     return memfd_create("results", MFD_CLOEXEC);
 #else
     return -1;
