@@ -3,6 +3,7 @@
 #include "chance.h"
 #include "operators.h"
 #include "passes/simplify/canonical.h"
+#include "passes/layout/idle_channels.h"
 #include "passes/layout/pixel_windows.h"
 #include "passes/rewrite.h"
 
@@ -66,6 +67,7 @@ static muc_status lay(muc_context *ctx, muc_graph *graph)
 {
     MUC_TRY(muc_lay_channels_last(ctx, graph));
     MUC_TRY(muc_lay_windows(ctx, graph));
+    MUC_TRY(muc_drop_idle_channels(ctx, graph));
     return muc_canonicalise(ctx, graph);
 }
 
@@ -239,6 +241,103 @@ static void taps_that_meet_padding_alone_are_left_out(void **state)
     muc_context_free(ctx);
 }
 
+/* int8 weights [out, window.., in] and a bias: some outputs are the same whatever they see, some
+ * inputs are not read */
+static void write_idle_weights(muc_text *text, unsigned number, unsigned out, const char *window,
+                               unsigned taps, unsigned in)
+{
+    unsigned still = between(0, 10), unread = between(0, 20);
+
+    muc_text_add(text, "tensor w%u = const i8 [%u%s, %u] scale", number, out, window, in);
+    for (unsigned o = 0; o < out; o++)
+        muc_text_add(text, "%s 0.0%u", o ? "," : "", o % 9 + 1);
+    muc_text_add(text, " zero");
+    for (unsigned o = 0; o < out; o++)
+        muc_text_add(text, "%s 0", o ? "," : "");
+    muc_text_add(text, out > 1 ? " axis 0 values" : " values");
+    for (unsigned i = 0; i < out * taps * in; i++) {
+        bool is_zero = i / in / taps % 10 < still || (in > 1 && i % in % 10 == unread);
+
+        muc_text_add(text, "%s %d", i ? "," : "", is_zero ? 0 : (int)between(0, 60) - 30);
+    }
+    muc_text_add(text, "\ntensor b%u = const i32 [%u] values", number, out);
+    for (unsigned o = 0; o < out; o++)
+        muc_text_add(text, "%s %d", o ? "," : "",
+                     between(0, 4) ? (int)between(0, 4000) - 2000 : -1000000);
+    muc_text_add(text, "\n");
+}
+
+/* a convolution, a depthwise one, and either another one or a pool and a linear layer */
+static void write_idle(muc_text *text)
+{
+    unsigned size = between(3, 6), depth = between(1, 40), pad = between(0, 1);
+    unsigned made = size + 2 * pad - 2;
+    int zero = between(0, 1) ? -20 : 5;
+    bool is_linear = between(0, 1);
+
+    muc_text_add(text, "graph idle\ntensor x = input i8 [2, %u, %u, 3] scale 0.05 zero 3\n", size,
+                 size);
+    write_idle_weights(text, 0, depth, ", 1, 1", 1, 3);
+    write_idle_weights(text, 1, depth, ", 3, 3", 9, 1);
+    write_idle_weights(text, 2, 5, is_linear ? "" : ", 3, 3", is_linear ? 1 : 9, depth);
+    muc_text_add(text,
+                 "node p i8 [2, %u, %u, %u] scale 0.1 zero %d = conv x, w0, b0 channels_last=1 "
+                 "clamp_min=-9 clamp_max=99\n"
+                 "node d i8 [2, %u, %u, %u] scale 0.2 zero %d = conv p, w1, b1 channels_last=1 "
+                 "groups=%u pads=[%u, %u, %u, %u] clamp_min=-20\n",
+                 size, size, depth, between(0, 1) ? -9 : 99, made, made, depth, zero, depth, pad,
+                 pad, pad, pad);
+    if (is_linear)
+        muc_text_add(text,
+                     "node q i8 [2, 1, 1, %u] scale 0.2 zero %d = %s d channels_last=1 "
+                     "kernel=[%u, %u]\n"
+                     "node r i8 [2, %u] scale 0.2 zero %d = reshape q shape=[2, %u]\n"
+                     "node y i8 [2, 5] scale 0.4 zero 1 = linear r, w2, b2\noutput y\n",
+                     depth, zero, between(0, 1) ? "max_pool" : "average_pool", made, made, depth,
+                     zero, depth);
+    else
+        muc_text_add(text,
+                     "node y i8 [2, %u, %u, 5] scale 0.4 zero 1 = conv d, w2, b2 channels_last=1 "
+                     "pads=[1, 1, 1, 1]\noutput y\n",
+                     made, made);
+}
+
+/* of 8 channels two that a relu closes, and two that are not read: of one multiple of four to
+ * another */
+static void channels_that_nothing_depends_on_are_left_out(void **state)
+{
+    static const char eight[] =
+        "graph eight\ntensor x = input i8 [1, 2, 2, 1] scale 0.05 zero 3\n"
+        "tensor w0 = const i8 [8, 1, 1, 1] scale 0.1 zero 0 values 1, 2, 0, 4, 5, 6, 7, 8\n"
+        "tensor b0 = const i32 [8] values 1, 2, 90, -99999, 5, 6, 7, 8\n"
+        "tensor w1 = const i8 [1, 1, 1, 8] scale 0.1 zero 0 values 0, 2, 3, 4, 5, 6, 7, 0\n"
+        "tensor b1 = const i32 [1] values 1\n"
+        "node p i8 [1, 2, 2, 8] scale 0.1 zero -9 = conv x, w0, b0 channels_last=1 clamp_min=-9\n"
+        "node y i8 [1, 2, 2, 1] scale 0.4 zero 1 = conv p, w1, b1 channels_last=1\noutput y\n";
+    muc_context *ctx = muc_context_new(1);
+    muc_graph *graph = graph_of(ctx, eight);
+    const muc_tensor *bias;
+    uint32_t channels;
+
+    (void)state;
+    for (unsigned round = 0; round < 400; round++) {
+        muc_text text = { 0 };
+
+        write_idle(&text);
+        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
+        muc_text_free(&text);
+    }
+    check_same(eight, MUC_OP_CONV_TRANSPOSE);
+    CHECK_OK(ctx, lay(ctx, graph));
+    CHECK(muc_rewrite_dim(graph, &graph->tensors[graph->nodes[1].inputs[0]], 3, &channels));
+    CHECK_EQ(channels, 4);
+    /* 90 times 0.05 0.1 / 0.1 is 4.5, rounded up and times 3 */
+    bias = &graph->tensors[graph->nodes[1].inputs[2]];
+    CHECK_EQ((int32_t)muc_load_u32(bias->data), 1 + 5 * 3);
+    muc_graph_free(graph);
+    muc_context_free(ctx);
+}
+
 static void lines_and_norms_become_convolutions_over_pixels(void **state)
 {
     static const char line[] = "graph line\n"
@@ -278,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transposed_convolutions_make_blocks),
         cmocka_unit_test(taps_that_meet_padding_alone_are_left_out),
+        cmocka_unit_test(channels_that_nothing_depends_on_are_left_out),
         cmocka_unit_test(lines_and_norms_become_convolutions_over_pixels),
     };
 

@@ -2,6 +2,7 @@
 #include "passes/integer/fold_qdq.h"
 #include "passes/integer/fuse_requantize.h"
 #include "passes/integer/shift_unsigned.h"
+#include "passes/layout/idle_channels.h"
 #include "passes/layout/pixel_windows.h"
 #include "passes/simplify/canonical.h"
 #include "passes/simplify/fold.h"
@@ -34,6 +35,8 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_split_groups(ctx, graph));
     MUC_TRY(muc_lay_channels_last(ctx, graph));
     MUC_TRY(muc_lay_windows(ctx, graph));
+    /* what training has left dead takes no time */
+    MUC_TRY(muc_drop_idle_channels(ctx, graph));
     /* again: transposes and views that met cancel out */
     MUC_TRY(muc_canonicalise(ctx, graph));
     /* again: norms over channels have their axis last only now */
