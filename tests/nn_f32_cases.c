@@ -36,7 +36,7 @@ static int draw(mur_conv_f32 *l, int depthwise)
 
     memset(l, 0, sizeof(*l));
     l->shape.in_h = between(1, 9);
-    l->shape.in_w = between(1, 14);
+    l->shape.in_w = between(1, between(0, 3) == 0 ? 40 : 14);
     l->shape.in_c = between(1, 17);
     l->shape.out_c = between(1, 17);
     l->shape.groups = 1;

@@ -1,0 +1,23 @@
+/* nn_f16_qemu.c - the cases of nn_f16_cases.h on an emulated board, as nn_qemu.c. */
+#include "nn_f16_cases.h"
+#include "semihosting.h"
+
+int main(void);
+
+static uint32_t tell(uint32_t wrong, const char *what)
+{
+    host_print_number(HOST_STDOUT, wrong);
+    host_print(HOST_STDOUT, what);
+    return wrong;
+}
+
+int main(void)
+{
+    uint32_t wrong;
+
+    host_open();
+    wrong = tell(nn_f16_check(200, 0).wrong, " layers on halves wrong\n");
+    wrong += tell(nn_f16_check(200, 1).wrong, " depthwise layers on halves wrong\n");
+    wrong += tell(nn_f16_check_elements(100), " elements of halves wrong\n");
+    return wrong != 0;
+}

@@ -1,0 +1,34 @@
+/* test_nn_f16.c - layers on binary16, every bit, against those on binary32; the C that the kernels
+ * are without Helium. */
+#include "nn_f16_cases.h"
+
+#include "check.h"
+
+static void convolutions_are_those_of_floats_rounded(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(nn_f16_check(600, 0).wrong, 0);
+}
+
+static void depthwise_ones_too(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(nn_f16_check(600, 1).wrong, 0);
+}
+
+static void elements_too(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(nn_f16_check_elements(200), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_are_those_of_floats_rounded),
+        cmocka_unit_test(depthwise_ones_too),
+        cmocka_unit_test(elements_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
