@@ -324,9 +324,10 @@ void muc_mcu_emit_source(const muc_mcu_program *program, muc_text *text)
     muc_mcu_print_comment(text, muc_mcu_origin(program));
     muc_text_add(text, "' for %s; not to be edited. */\n#include \"%s.h\"\n\n",
                  program->machine->name, program->name);
-    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s%s%s",
+    muc_text_add(text, "#include <string.h>\n\n#include \"mur_nn_arith.h\"\n%s%s%s%s%s%s",
                  program->tiles.count ? "#include \"mur_tiles.h\"\n" : "",
                  program->uses_f32 ? "#include \"mur_nn_f32.h\"\n" : "",
+                 program->uses_f16 ? "#include \"mur_nn_f16.h\"\n" : "",
                  program->uses_decoder ? "#include \"mur_decoder.h\"\n" : "",
                  program->tiles_decoder ? "#include \"mur_tiles_decoder.h\"\n" : "",
                  program->uses_recurrent ? "#include \"mur_recurrent.h\"\n" : "");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "targets/mcu/loops/formula_text.h"
+#include "targets/mcu/loops/halves.h"
 #include "targets/mcu/loops/loop_nest.h"
 #include "targets/mcu/program/c_text.h"
 
@@ -27,6 +28,8 @@ static const char *find_form(const muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_elementwise(const muc_mcu_lowering *l, const muc_node *node)
 {
+    if (muc_mcu_takes_halves(l, node))
+        return true;
     for (uint32_t i = 0; i < node->input_count; i++)
         if (!muc_mcu_is_plain(muc_mcu_input(l, node, i)))
             return false;
@@ -241,6 +244,8 @@ muc_status muc_mcu_write_elementwise(muc_mcu_lowering *l, const muc_node *node)
 {
     muc_mcu_nest nest;
 
+    if (muc_mcu_takes_halves(l, node))
+        return muc_mcu_write_halves(l, node);
     MUC_TRY(muc_mcu_begin_function(l, node));
     nest = pointwise_nest(l, node, node->input_count);
     MUC_TRY(muc_mcu_nest_tile(&nest, node, nest.loops, MUC_MCU_CUT_ROWS));
@@ -267,7 +272,7 @@ muc_status muc_mcu_write_where(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_clip(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return muc_mcu_is_plain(muc_mcu_input(l, node, 0));
+    return muc_mcu_is_plain(muc_mcu_input(l, node, 0)) || muc_mcu_takes_halves(l, node);
 }
 
 muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
@@ -275,6 +280,8 @@ muc_status muc_mcu_write_clip(muc_mcu_lowering *l, const muc_node *node)
     muc_text line = { 0 };
     muc_mcu_nest nest;
 
+    if (muc_mcu_takes_halves(l, node))
+        return muc_mcu_write_halves(l, node);
     MUC_TRY(muc_mcu_begin_elements(l, node, 1, 3, true, &nest));
     muc_text_add(&line, "%s x = @a;\n\n", muc_mcu_c_type(muc_mcu_input(l, node, 0)->dtype));
     muc_text_add(&line, muc_mcu_input(l, node, 1) ? "x = x < b[0] ? b[0] : x;\n" : "");
@@ -331,6 +338,8 @@ muc_status muc_mcu_write_cast(muc_mcu_lowering *l, const muc_node *node)
     muc_text line = { 0 };
     muc_mcu_nest nest;
 
+    if (muc_mcu_takes_halves(l, node))
+        return muc_mcu_write_halves(l, node);
     MUC_TRY(muc_mcu_begin_elements(l, node, 1, 1, true, &nest));
     if (widens)
         muc_text_add(&line, "const float x = %s(@a);\n\n@y = ", widens);

@@ -215,6 +215,7 @@ typedef struct muc_mcu_program {
     size_t source_capacity;
     bool weights_file;    /* constants are not arrays of C, however few they are */
     bool uses_f32;        /* calls kernels of mur_nn_f32.h */
+    bool uses_f16;        /* calls kernels of mur_nn_f16.h */
     bool uses_decoder;    /* calls functions of mur_decoder.h */
     bool tiles_decoder;   /* calls functions of mur_tiles_decoder.h */
     bool uses_recurrent;  /* calls mur_recurrent_f32_run */

@@ -1,0 +1,15 @@
+/* halves.h - operators on f16 element by element, by the runtime's kernels for Helium. */
+#ifndef MUC_MCU_HALVES_H
+#define MUC_MCU_HALVES_H
+
+#include "targets/mcu/steps/step_writer.h"
+
+/* Whether there are kernels for halves. */
+bool muc_mcu_has_halves(const muc_mcu_lowering *l);
+/* Whether one computes the operator from inputs of a fixed shape alike, whatever their type. */
+bool muc_mcu_fits_halves(const muc_mcu_lowering *l, const muc_node *node);
+/* The same of a node of f16, or a cast between it and f32; and its step. */
+bool muc_mcu_takes_halves(const muc_mcu_lowering *l, const muc_node *node);
+muc_status muc_mcu_write_halves(muc_mcu_lowering *l, const muc_node *node);
+
+#endif
