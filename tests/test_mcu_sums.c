@@ -113,6 +113,55 @@ static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
     mcu_batch_run(&batch, 1, 0);
 }
 
+/* of many elements: round scales have many sums that are halves */
+static void sums_of_round_scales_have_the_bits_of_ref(void **state)
+{
+    static const char *const machines[] = { "stm32f405", "rv32" };
+    static const char *const operators[] = { "add", "sub" };
+    static const char *const seconds[] = { "3, 40, 40", "40", "3, 40, 1" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(seconds); i++)
+            for (size_t o = 0; o < MUC_COUNT(operators); o++) {
+                char text[512];
+
+                snprintf(text, sizeof(text),
+                         "graph test\ntensor a = input i8 [3, 40, 40] scale 0.02 zero 3\n"
+                         "tensor b = input i8 [%s] scale 0.031 zero -7\n"
+                         "node y i8 [3, 40, 40] scale 0.05 zero 5 = %s a, b\noutput y\n",
+                         seconds[i], operators[o]);
+                mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+                CHECK(mcu_calls(&batch, batch.count - 1, "mur_line("));
+            }
+    mcu_batch_run(&batch, 1, 0);
+}
+
+/* and not of few elements, which a loop makes in less flash */
+static void functions_of_one_tensor_are_tables(void **state)
+{
+    static const char *const nodes[] = { "relu a",   "clip a, b, c", "prelu a, b", "mul a, b",
+                                         "add a, b", "sub a, b",     "div a, b",   "max a, b" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(nodes); i++)
+        for (int count = 8; count <= 800; count += 792) {
+            char text[512];
+
+            snprintf(text, sizeof(text),
+                     "graph test\ntensor a = input i8 [%d] scale 0.05 zero 3\n"
+                     "tensor b = const i8 [1] scale 0.031 zero -7 values -21\n"
+                     "tensor c = const i8 [1] scale 0.031 zero -7 values 90\n"
+                     "node y i8 [%d] scale 0.05 zero 3 = %s\noutput y\n",
+                     count, count, nodes[i]);
+            mcu_batch_add(&batch, graph_of(batch.ctx, text), "stm32f405");
+            CHECK(mcu_calls(&batch, batch.count - 1, "_table_s8") == (count == 800));
+        }
+    mcu_batch_run(&batch, 1, 0);
+}
+
 /* channels, window, strides, padding; the output's extents */
 static const struct {
     int channels, kernel[2], strides[2], pads[2], out[2];
@@ -160,6 +209,8 @@ int main(void)
         cmocka_unit_test(lines_give_the_bits_of_all_pairs),
         cmocka_unit_test(factors_that_are_too_great_are_none),
         cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
+        cmocka_unit_test(sums_of_round_scales_have_the_bits_of_ref),
+        cmocka_unit_test(functions_of_one_tensor_are_tables),
         cmocka_unit_test(pools_of_few_taps_or_channels_have_the_bits_of_ref),
     };
 

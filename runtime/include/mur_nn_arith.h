@@ -22,6 +22,20 @@ static inline __attribute__((always_inline)) int32_t mur_clamp(int32_t x, int32_
     return x < min ? min : x > max ? max : x;
 }
 
+/* mur_clamp of mur_asr(x, by) */
+static inline __attribute__((always_inline)) int32_t mur_clamp_asr(int32_t x, int32_t by,
+                                                                   int32_t min, int32_t max)
+{
+#if defined(__ARM_FEATURE_SAT) && defined(__OPTIMIZE__)
+    if (__builtin_constant_p(by > 0 && min == INT8_MIN && max == INT8_MAX) && by > 0 &&
+        min == INT8_MIN && max == INT8_MAX) {
+        __asm__("ssat %0, #8, %1, asr %2" : "=r"(x) : "r"(x), "i"(by));
+        return x;
+    }
+#endif
+    return mur_clamp(mur_asr(x, by), min, max);
+}
+
 static inline int32_t mur_shift_left(int32_t x, int32_t by)
 {
     return (int32_t)((uint32_t)x << by);
@@ -188,7 +202,10 @@ static inline void mur_matmul_plain(const mur_matmul_s8 *layer, const uint8_t *a
 /* mur_high_q31 of x / 2; x even */
 static inline int32_t mur_high_doubled(int32_t x, int32_t mul)
 {
-#if MUR_SHORT_PRODUCTS
+#if defined(__ARM_FEATURE_DSP)
+    __asm__("smmulr %0, %1, %2" : "=r"(x) : "r"(x), "r"(mul));
+    return x;
+#elif MUR_SHORT_PRODUCTS
     return mur_high_q31(mur_asr(x, 1), mul);
 #else
     int64_t product = (int64_t)x * mul;
@@ -221,6 +238,22 @@ static inline int32_t mur_scale_small(int32_t x, int32_t mul, int32_t shift)
     return mur_scale_doubled(2 * x, mul, -shift, mur_half_of(-shift));
 }
 
+/* mur_scale_q31 of x of less than 2^17 in size, such as a product of bytes; by constants two
+ * instructions of DSP, of which the second adds 2^-32 x, so that halves go away from zero */
+static inline __attribute__((always_inline)) int32_t mur_scale_product(int32_t x, int32_t mul,
+                                                                       int32_t shift)
+{
+#if defined(__ARM_FEATURE_DSP)
+    if (__builtin_constant_p(mul >= 1 << 30 && shift < -1 && shift > -16) && mul >= 1 << 30 &&
+        shift < -1 && shift > -16) {
+        __asm__("smmlar %0, %1, %2, %1" : "=r"(x) : "r"(x), "r"((uint32_t)mul << 1));
+        __asm__("smmulr %0, %1, %2" : "=r"(x) : "r"(x), "r"((1u << (32 + shift)) + 1));
+        return x;
+    }
+#endif
+    return mur_scale_small(x, mul, shift);
+}
+
 /* mur_add_s8 for any core */
 static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
                                  int8_t *out)
@@ -248,12 +281,10 @@ static inline void mur_add_plain(const mur_add_s8 *layer, const int8_t *a, const
     }
 }
 
-/* what a line_s8 makes of two before its bounds */
+/* what a line_s8 makes of two, times 2^MUR_LINE_PLACES, before its bounds */
 static inline int32_t mur_line(int32_t a, int32_t a_mul, int32_t b, int32_t b_mul, int32_t offset)
 {
-    uint32_t sum = (uint32_t)(a * a_mul) + (uint32_t)(b * b_mul) + (uint32_t)offset;
-
-    return mur_asr((int32_t)sum, MUR_LINE_PLACES);
+    return (int32_t)((uint32_t)(a * a_mul) + (uint32_t)(b * b_mul) + (uint32_t)offset);
 }
 
 /* whether products are scaled by MUR_REQUANT_Q31 with a shift to the right, as nearly all are */

@@ -198,6 +198,46 @@ muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
     return s;
 }
 
+static int32_t operand(const muc_integer_scales *s, unsigned i, int32_t q)
+{
+    if (!s->has_operands)
+        return q;
+    return muc_multiply((int32_t)((uint32_t)q << s->left_shift), s->operands[i]);
+}
+
+#define MUC_OP(...)
+#define SCALE(x, by) muc_multiply(x, s->by)
+#define MUC_INTEGERS(op, factors, formula) \
+    static int32_t of_##op(const muc_integer_scales *s, int32_t p, int32_t q) \
+    { \
+        (void)s, (void)q; \
+        return formula; \
+    }
+#include "graph/ops.def"
+
+typedef int32_t integer_formula(const muc_integer_scales *s, int32_t p, int32_t q);
+
+static integer_formula *integer_formula_of(muc_op op)
+{
+    static integer_formula *const table[MUC_OP_COUNT] = {
+#define MUC_OP(...)
+#define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = of_##op,
+#include "graph/ops.def"
+    };
+
+    return table[op];
+}
+
+bool muc_scale_has_formula(muc_op op)
+{
+    return integer_formula_of(op) != NULL;
+}
+
+int32_t muc_scale_elements(muc_op op, const muc_integer_scales *s, int32_t p, int32_t q)
+{
+    return integer_formula_of(op)(s, operand(s, 0, p), operand(s, 1, q));
+}
+
 muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
 {
     const int integer_bits = 5, fraction_bits = 31 - integer_bits;
@@ -394,22 +434,41 @@ bool muc_scale_norm(const muc_tensor *x, const muc_tensor *scale, const muc_tens
 
 /* ---- tables ---- */
 
-/* the integer without the output's zero point, where integers of their own decide it */
-static bool fixed_function(const muc_node *node, const muc_tensor *x, const muc_tensor *out,
-                           int32_t q, int32_t *y)
+/* an operand that is a constant of one element, less its zero point; 0 if there is none */
+static int32_t constant_operand(const muc_graph *graph, const muc_node *node)
 {
+    const muc_tensor *b;
+
+    if (muc_integer_operands(node) < 2)
+        return 0;
+    b = &graph->tensors[node->inputs[1]];
+    return (int32_t)muc_dtype_integer(b->dtype, b->data) - muc_zero_of(b);
+}
+
+/* the integer without the output's zero point, where integers of their own decide it */
+static bool fixed_function(const muc_graph *graph, const muc_node *node, const muc_tensor *x,
+                           const muc_tensor *out, int32_t q, int32_t *y)
+{
+    const bool pair = muc_integer_operands(node) > 1;
     hard_swish_scales s;
 
-    if (factors_of(node->op) == LEAKY) {
-        muc_integer_scales leaky = muc_scale_integers(node, x, NULL, out);
+    if (muc_scale_has_formula(node->op)) {
+        muc_integer_scales scales =
+            muc_scale_integers(node, x, pair ? &graph->tensors[node->inputs[1]] : NULL, out);
 
-        *y = muc_multiply(q, q >= 0 ? leaky.above : leaky.factor);
+        *y = muc_scale_elements(node->op, &scales, q, constant_operand(graph, node));
         return true;
     }
     if (node->op != MUC_OP_HARD_SWISH || !scale_hard_swish(x, out, &s))
         return false;
     *y = hard_swish(q, &s);
     return true;
+}
+
+static const muc_tensor *input_at(const muc_graph *graph, const muc_node *node, uint32_t i)
+{
+    return i < node->input_count && node->inputs[i] != MUC_NO_ID ? &graph->tensors[node->inputs[i]]
+                                                                 : NULL;
 }
 
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
@@ -427,8 +486,9 @@ muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_n
         int32_t q = (x->dtype == MUC_I8 ? i - 128 : i) - muc_zero_of(x), least, most, whole;
         float value = muc_scale_of(x) * (float)q, scaled;
 
-        muc_scale_clamp(node, out, &least, &most);
-        if (is_byte && fixed_function(node, x, out, q, &whole))
+        muc_scale_element_bounds(node, out, input_at(graph, node, 1), input_at(graph, node, 2),
+                                 &least, &most);
+        if (is_byte && fixed_function(graph, node, x, out, q, &whole))
             scaled =
                 (float)whole + (float)muc_zero_of(out); /* exact below 2^24, and clamped beyond */
         else if (is_byte && function)

@@ -37,6 +37,10 @@ typedef struct muc_integer_scales {
 /* b: input 1, or NULL where that is not an operand */
 muc_integer_scales muc_scale_integers(const muc_node *node, const muc_tensor *a,
                                       const muc_tensor *b, const muc_tensor *out);
+/* By such a formula, of the inputs' integers less their zero points, not multiplied yet: the
+ * output's less its own, before its bounds. */
+int32_t muc_scale_elements(muc_op op, const muc_integer_scales *s, int32_t p, int32_t q);
+bool muc_scale_has_formula(muc_op op);
 /* Whether its integers are quotients, which are of bytes alone. */
 bool muc_scale_is_quotient(muc_op op);
 /* How many of a node's inputs are operands; others are bounds. */
@@ -127,9 +131,9 @@ bool muc_scale_of_table(muc_op op, float x, float y, muc_table_scale *out);
 /* The same of a node, false for other operators and types. */
 bool muc_scale_of_i16(const muc_graph *graph, const muc_node *node, muc_table_scale *out);
 
-/* The outputs for all 256 values of an int8 or uint8 input of an operator that ops.def gives
- * a table, of leaky_relu or hard_swish: entry i is for the input -128 + i, or i. MUC_UNSUPPORTED
- * for another operator or type. */
+/* The outputs for all 256 values of input 0, int8 or uint8, of an operator that ops.def gives
+ * a table, or that has integers' formula and constants of one element as its other inputs: entry i
+ * is for the input -128 + i, or i. MUC_UNSUPPORTED for another operator or type. */
 muc_status muc_scale_table(muc_context *ctx, const muc_graph *graph, const muc_node *node,
                            int8_t table[256]);
 

@@ -230,7 +230,7 @@ static void sum_row(const row *r)
     for (int32_t i = 0; i < r->count; i++) {
         int32_t x = mur_line(r->a[i], l->a_mul / 256, r->b[i], l->b_mul / 256, l->offset);
 
-        r->out[i] = (int8_t)mur_clamp(x, INT8_MIN, INT8_MAX);
+        r->out[i] = (int8_t)mur_clamp_asr(x, MUR_LINE_PLACES, INT8_MIN, INT8_MAX);
     }
 }
 

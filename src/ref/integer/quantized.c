@@ -69,24 +69,11 @@ struct work {
     size_t done;
 };
 
-static int32_t operand(const work *w, unsigned i, int32_t q)
+/* TFLite's */
+static int32_t of_formula(const work *w, int32_t a, int32_t b)
 {
-    if (!w->scales.has_operands)
-        return q;
-    return muc_multiply((int32_t)((uint32_t)q << w->scales.left_shift), w->scales.operands[i]);
+    return muc_scale_elements(w->call->node->op, &w->scales, a - w->zero_a, b - w->zero_b);
 }
-
-#define MUC_OP(...)
-#define SCALE(x, by) muc_multiply(x, w->scales.by)
-#define MUC_INTEGERS(op, factors, formula) \
-    static int32_t of_##op(const work *w, int32_t a, int32_t b) \
-    { \
-        const int32_t p = operand(w, 0, a - w->zero_a), q = operand(w, 1, b - w->zero_b); \
-\
-        (void)q; \
-        return formula; \
-    }
-#include "graph/ops.def"
 
 static int32_t of_REQUANT_ADD(const work *w, int32_t a, int32_t b)
 {
@@ -113,16 +100,13 @@ static int32_t of_INTEGER_DIV(const work *w, int32_t a, int32_t b)
 static combine *combine_of(muc_op op)
 {
     static combine *const table[MUC_OP_COUNT] = {
-#define MUC_OP(...)
-#define MUC_INTEGERS(op, factors, formula) [MUC_OP_##op] = of_##op,
-#include "graph/ops.def"
         [MUC_OP_REQUANT_ADD] = of_REQUANT_ADD,
         [MUC_OP_REQUANT_MUL] = of_REQUANT_MUL,
         [MUC_OP_REQUANT_SHIFT] = of_REQUANT_SHIFT,
         [MUC_OP_INTEGER_DIV] = of_INTEGER_DIV,
     };
 
-    return table[op];
+    return table[op] ? table[op] : of_formula;
 }
 
 typedef struct operands {

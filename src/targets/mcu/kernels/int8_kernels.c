@@ -554,6 +554,24 @@ static bool repeats(const muc_mcu_lowering *l, const muc_tensor *a, const muc_te
     return true;
 }
 
+/* Vectors look tables up in their kernels. */
+static bool has_vectors(muc_mcu_isa isa)
+{
+    return muc_mcu_find_kernel(isa, "softmax_s8")->isa != MUC_MCU_ISA_NONE;
+}
+
+static bool is_better_as_loops(const muc_mcu_lowering *l, const muc_node *node)
+{
+    mur_add_s8 line;
+    int32_t mask;
+
+    if (muc_mcu_takes_table_s8(l, node))
+        return true;
+    if (node->op == MUC_OP_MUL)
+        return muc_mcu_find_kernel(l->isa, "mul_s8")->isa == MUC_MCU_ISA_NONE;
+    return muc_mcu_find_near_line(l, node, &line, &mask);
+}
+
 bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
@@ -561,7 +579,8 @@ bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
 
     return muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) && muc_mcu_is_static(l, a) &&
            muc_mcu_is_static(l, b) && repeats(l, a, b) &&
-           muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y);
+           muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y) &&
+           (has_vectors(l->isa) || !is_better_as_loops(l, node));
 }
 
 /* rows: an element, or as many as b repeats over */
@@ -674,10 +693,7 @@ static muc_status add_exponentials(muc_mcu_lowering *l, const muc_softmax_scales
 /* Vectors have one kernel for layers with a table and without. */
 static const char *softmax_of(muc_mcu_isa isa, bool with_table)
 {
-    static const char name[] = "softmax_s8";
-    bool has_vectors = muc_mcu_find_kernel(isa, name)->isa != MUC_MCU_ISA_NONE;
-
-    return with_table && !has_vectors ? "softmax_exps_s8" : name;
+    return with_table && !has_vectors(isa) ? "softmax_exps_s8" : "softmax_s8";
 }
 
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
@@ -701,66 +717,6 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
     MUC_TRY(end_kernel(l, kernel, 1, "layer.rows = (int32_t)rows;"));
     muc_mcu_may_overlap(l, 0, 0);
     return MUC_OK;
-}
-
-/* ---- functions of one int8 ---- */
-
-bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-
-    return muc_mcu_is_quantized(x) && muc_mcu_is_byte(x) && muc_mcu_is_quantized(y) &&
-           y->dtype == x->dtype && muc_mcu_is_static(l, x);
-}
-
-muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
-                               const muc_mcu_tile_layer *cut, const uint8_t *table)
-{
-    static const char function[] = "mur_ref_table_s8";
-    const uint64_t count = muc_mcu_most_elements(l, muc_mcu_input(l, node, 0));
-    uint32_t constant, value;
-    bool fits;
-
-    MUC_TRY(muc_mcu_need_function(l->ctx, l->program, function));
-    MUC_TRY(muc_mcu_begin_tiled_function(l, node, cut, &fits));
-    if (!fits)
-        MUC_TRY(muc_mcu_begin_step(l, node, function));
-    MUC_TRY(muc_mcu_new_constant(l, "table", table, 256, &constant));
-    if (fits) {
-        l->program->values[constant].used = true;
-        l->step->packed_bytes = 256;
-        muc_text_add(&l->text,
-                     "    %s((const int8_t *)%s, rows, (const int8_t *)a, (int8_t *)y);\n",
-                     function, l->program->values[constant].name);
-        MUC_TRY(muc_mcu_end_function(l, 0, 0));
-    } else {
-        MUC_TRY(muc_mcu_pass_constant(l, constant, MUC_I8));
-        MUC_TRY(muc_mcu_pass_text(l, "%" PRIu64, count));
-        MUC_TRY(muc_mcu_input_value(l, node, 0, &value));
-        MUC_TRY(muc_mcu_pass_constant(l, value, MUC_I8));
-        MUC_TRY(muc_mcu_pass_output(l, 0));
-        l->step->arguments[l->step->argument_count - 1].dtype = MUC_I8;
-        MUC_TRY(muc_mcu_end_step(l, 0));
-    }
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
-}
-
-/* of uint8, too, of which those are first whose top bit is set */
-muc_status muc_mcu_write_table_s8(muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
-    const muc_mcu_tile_layer cut =
-        muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
-    unsigned turn = x->dtype == MUC_U8 ? 128 : 0;
-    int8_t table[256];
-    uint8_t *turned;
-
-    MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 256, &turned));
-    MUC_TRY(muc_scale_table(l->ctx, l->graph, node, table));
-    for (unsigned i = 0; i < 256; i++)
-        turned[i] = (uint8_t)table[i ^ turn];
-    return muc_mcu_write_table(l, node, &cut, turned);
 }
 
 /* ---- to and from real numbers ---- */

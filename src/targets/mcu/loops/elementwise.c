@@ -192,23 +192,50 @@ muc_status muc_mcu_begin_elements(muc_mcu_lowering *l, const muc_node *node, uin
 }
 
 /* "@y" is the output's operand, behind those of the inputs that are broadcast */
-static void print_elements(const muc_mcu_nest *nest, const char *line)
+static const muc_mcu_operand *find_operand(const muc_mcu_nest *nest, char letter)
 {
     uint32_t y = 0;
 
+    if (letter != 'y')
+        return &nest->operands[letter - 'a'];
     while (strcmp(nest->operands[y].name, "y") != 0)
         y++;
+    return &nest->operands[y];
+}
+
+static void print_elements(const muc_mcu_nest *nest, const char *line, unsigned depth)
+{
+    muc_mcu_indent(&nest->l->text, depth);
     for (; *line; line++)
         if (*line == '@') {
-            line++;
-            muc_mcu_nest_print(nest, &nest->operands[*line == 'y' ? y : (uint32_t)(*line - 'a')],
-                               &nest->l->text);
+            muc_mcu_nest_print(nest, find_operand(nest, *++line), &nest->l->text);
         } else {
             muc_text_add(&nest->l->text, "%c", *line);
             if (*line == '\n' && line[1] != '\n')
-                muc_mcu_indent(&nest->l->text, 1 + nest->loops);
+                muc_mcu_indent(&nest->l->text, depth);
         }
     muc_text_add(&nest->l->text, "\n");
+}
+
+/* How many of the text's first bytes are lines about operands that the last loop leaves as they
+ * are: constants, which are written before it. */
+static size_t find_constants(const muc_mcu_nest *nest, const char *line)
+{
+    static const char word[] = "const ";
+    size_t bytes = 0;
+
+    if (nest->loops == 0)
+        return 0;
+    while (strncmp(line + bytes, word, strlen(word)) == 0) {
+        const size_t length = strcspn(line + bytes, "\n");
+        const char *at = memchr(line + bytes, '@', length);
+
+        if (!at || find_operand(nest, at[1])->strides[nest->loops - 1].factor != 0 ||
+            memchr(at + 1, '@', length - (size_t)(at + 1 - (line + bytes))))
+            break;
+        bytes += length + 1;
+    }
+    return bytes;
 }
 
 muc_status muc_mcu_end_elements(const muc_mcu_nest *nest, muc_text *line)
@@ -216,10 +243,17 @@ muc_status muc_mcu_end_elements(const muc_mcu_nest *nest, muc_text *line)
     muc_status status = muc_text_status(nest->l->ctx, line);
 
     if (status == MUC_OK) {
-        muc_mcu_nest_open(nest, 0, nest->loops, 1);
-        muc_mcu_indent(&nest->l->text, 1 + nest->loops);
-        print_elements(nest, line->data);
-        muc_mcu_nest_close(nest, 0, nest->loops, 1);
+        const uint32_t loops = nest->loops;
+        const size_t constants = find_constants(nest, line->data);
+
+        muc_mcu_nest_open(nest, 0, loops - (constants > 0), 1);
+        if (constants > 0) {
+            line->data[constants - 1] = '\0';
+            print_elements(nest, line->data, loops);
+            muc_mcu_nest_open(nest, loops - 1, loops, loops);
+        }
+        print_elements(nest, line->data + constants, 1 + loops);
+        muc_mcu_nest_close(nest, 0, loops, 1);
     }
     muc_text_free(line);
     MUC_TRY(status);

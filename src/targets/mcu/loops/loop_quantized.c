@@ -28,6 +28,15 @@ static const char *scaler_of(const muc_tensor *tensor)
     return width_of(tensor) == 1 ? "mur_scale_small" : "mur_scale_q31";
 }
 
+/* what scales a formula's integers, which are no more than a product if nothing enlarges them */
+static const char *formula_scaler(const muc_node *node, const muc_tensor *a,
+                                  const muc_integer_scales *s)
+{
+    if (width_of(a) > 1 || s->has_operands || muc_scale_is_quotient(node->op))
+        return scaler_of(a);
+    return "mur_scale_product";
+}
+
 /* "const int32_t p = ..": the input's integer without its zero point, in the formula's units */
 static void print_operand(muc_text *line, const char *name, uint32_t i, const muc_tensor *x,
                           const muc_integer_scales *s)
@@ -103,38 +112,86 @@ static muc_status write_shift(muc_mcu_lowering *l, const muc_node *node)
     return MUC_OK;
 }
 
-/* "const int32_t x = ..": the output's integer before its bounds, less *zero, which is 0 where the
- * node is one line */
-static void print_result(muc_mcu_lowering *l, const muc_node *node, muc_text *line, int32_t *zero)
+/* a's element is the same in every turn of the last loop */
+static bool a_stays(const muc_mcu_nest *nest)
+{
+    return nest->loops > 0 && nest->operands[0].strides[nest->loops - 1].factor == 0;
+}
+
+/* Whether a zero point may be added to what factors make of integers before the bounds are those of
+ * int8, which cores have an instruction for. */
+static bool stays_small(const muc_integer_scales *s)
+{
+    return s->factor.shift <= 0 && s->above.shift <= 0 && s->operands[0].shift <= 0 &&
+           s->operands[1].shift <= 0;
+}
+
+/* TFLite's own integers of an element, before its bounds and zero point: "x = ..;" */
+static void print_exact(muc_mcu_nest *nest, const muc_node *node, muc_text *line,
+                        const muc_integer_scales *s, const char *indent, const char *start)
 {
     static const char *const names[] = { "p", "q" };
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
     const uint32_t operands = muc_integer_operands(node);
-    const muc_integer_scales s = muc_scale_integers(node, a, operands > 1 ? b : NULL, y);
+    const muc_tensor *a = muc_mcu_input(nest->l, node, 0);
     const char *formula = formula_of(node->op);
-    mur_add_s8 sum;
 
-    *zero = muc_zero_of(y);
-    if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y)) {
-        const mur_add_s8 add = muc_mcu_add_of(l, node);
+    print_factor(&nest->l->text, formula, "factor", s->factor);
+    print_factor(&nest->l->text, formula, "above", s->above);
+    for (uint32_t turn = 0; turn < operands; turn++) { /* what may leave the last loop before */
+        const uint32_t i = a_stays(nest) ? turn : operands - 1 - turn;
 
-        if (muc_mcu_find_line(&add, &sum)) {
-            muc_text_add(line,
-                         "const int32_t x = mur_line(@a, %" PRId32 ", @b, %" PRId32 ", %" PRId32
-                         ");\n\n",
-                         sum.a_mul, sum.b_mul, sum.mul);
-            *zero = 0;
-            return;
-        }
+        muc_text_add(line, "%s", indent);
+        print_operand(line, names[i], i, muc_mcu_input(nest->l, node, i), s);
     }
-    print_factor(&l->text, formula, "factor", s.factor);
-    print_factor(&l->text, formula, "above", s.above);
-    for (uint32_t i = 0; i < operands; i++)
-        print_operand(line, names[i], i, muc_mcu_input(l, node, i), &s);
-    muc_text_add(line, "const int32_t x = ");
-    print_formula(line, formula, scaler_of(a));
-    muc_text_add(line, ";\n\n");
+    muc_text_add(line, "%s%s(", indent, start);
+    print_formula(line, formula, formula_scaler(node, a, s));
+    muc_text_add(line, ")");
+}
+
+/* an addition of int8 that is one line, or nearly one */
+static bool print_line(muc_mcu_nest *nest, const muc_node *node, muc_text *line,
+                       const muc_integer_scales *s, int32_t least, int32_t most)
+{
+    const mur_add_s8 add = muc_mcu_add_of(nest->l, node);
+    mur_add_s8 sum;
+    const bool stays = a_stays(nest), is_line = muc_mcu_find_line(&add, &sum);
+    int32_t mask = 0;
+
+    if (!is_line && !muc_mcu_find_near_line(nest->l, node, &sum, &mask))
+        return false;
+    muc_text_add(line, "const int32_t side = %s;\n", stays ? "@a" : "@b");
+    muc_text_add(line, "%sint32_t x = mur_line(%s, %" PRId32 ", %s, %" PRId32 ", %" PRId32 ");\n\n",
+                 is_line ? "const " : "", stays ? "side" : "@a", sum.a_mul, stays ? "@b" : "side",
+                 sum.b_mul, sum.mul);
+    if (!is_line) {
+        muc_text_add(line, "if (__builtin_expect((x & %" PRId32 ") == 0, 0)) {\n", mask);
+        print_exact(nest, node, line, s, "    ", "x = mur_clamp(");
+        muc_text_add(line, ", %" PRId32 ", %" PRId32 ");\n", least - add.zero, most - add.zero);
+        muc_text_add(line, "    x = mur_shift_left(x + (%d), MUR_LINE_PLACES);\n}\n", add.zero);
+    }
+    muc_text_add(line, "@y = (int8_t)mur_clamp_asr(x, MUR_LINE_PLACES, %" PRId32 ", %" PRId32 ");",
+                 least, most);
+    return true;
+}
+
+static void print_result(muc_mcu_nest *nest, const muc_node *node, muc_text *line, int32_t least,
+                         int32_t most)
+{
+    const muc_mcu_lowering *l = nest->l;
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
+    const muc_tensor *b = muc_integer_operands(node) > 1 ? muc_mcu_input(l, node, 1) : NULL;
+    const muc_integer_scales s = muc_scale_integers(node, a, b, y);
+    const bool is_whole = least == INT8_MIN && most == INT8_MAX;
+    const int32_t zero = muc_zero_of(y), inside = stays_small(&s) && is_whole ? zero : 0;
+
+    if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) &&
+        print_line(nest, node, line, &s, least, most))
+        return;
+    print_exact(nest, node, line, &s, "", "const int32_t x = ");
+    muc_text_add(line, inside ? " + (%" PRId32 ");\n\n" : ";\n\n", inside);
+    muc_text_add(line, "@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ")", muc_mcu_c_type(y->dtype),
+                 least - zero + inside, most - zero + inside);
+    muc_text_add(line, zero != inside ? " + (%" PRId32 "));" : ");", zero);
 }
 
 muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node *node)
@@ -143,17 +200,14 @@ muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node 
     const muc_tensor *y = muc_mcu_output(l, node, 0);
     const uint32_t operands = muc_integer_operands(node);
     muc_text line = { 0 };
-    int32_t least, most, zero;
+    int32_t least, most;
     muc_mcu_nest nest;
 
     if (is_shift(node, a, y))
         return write_shift(l, node);
     muc_scale_element_bounds(node, y, b, muc_mcu_input(l, node, 2), &least, &most);
     MUC_TRY(muc_mcu_begin_elements(l, node, operands, operands, true, &nest));
-    print_result(l, node, &line, &zero);
-    muc_text_add(&line, "@y = (%s)(mur_clamp(x, %" PRId32 ", %" PRId32 ")",
-                 muc_mcu_c_type(y->dtype), least - zero, most - zero);
-    muc_text_add(&line, zero ? " + (%" PRId32 "));" : ");", zero);
+    print_result(&nest, node, &line, least, most);
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
     for (uint32_t i = 0; i < operands; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);

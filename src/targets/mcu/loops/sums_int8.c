@@ -1,9 +1,11 @@
-/* sums_int8.c - additions of int8 as one line.
+/* sums_int8.c - additions of int8 as one line, or nearly one.
  *
  * TFLite rounds each side, their sum and what is left of it, to 2^-20 or so of an output's step. A
  * line with factors of 21 bits behind the point is as near to the exact sum, and meets all 65,536
  * results if its offset lies between bounds that each of them narrows. Where the bounds cross,
- * steeper and flatter lines are tried, until halves that go away from zero fit, too.
+ * steeper and flatter lines are tried, until halves that go away from zero fit, too. Scales
+ * such as 0.02, 0.031 and 0.05 give many sums that are halves, which go where TFLite's roundings
+ * happen to take them: a line meets all others, and those near a half are computed as TFLite does.
  */
 #include "targets/mcu/loops/sums_int8.h"
 
@@ -118,4 +120,58 @@ bool muc_mcu_find_line(const mur_add_s8 *add, mur_add_s8 *sum)
                 return true;
             }
     return false;
+}
+
+/* How far the sums of a line with this offset are from where they would give the results of all
+ * pairs. */
+static int64_t find_miss(const mur_add_s8 *add, const mur_add_s8 *sum)
+{
+    const int64_t one = INT64_C(1) << MUR_LINE_PLACES;
+    int8_t a[BYTES], b[BYTES], y[BYTES];
+    mur_add_s8 row = *add;
+    int64_t miss = 0;
+
+    row.count = row.b_count = BYTES;
+    for (int i = 0; i < BYTES; i++)
+        b[i] = (int8_t)(i + INT8_MIN);
+    for (int p = INT8_MIN; p <= INT8_MAX; p++) {
+        memset(a, p, sizeof(a));
+        mur_ref_add_s8(&row, a, b, y);
+        for (int i = 0; i < BYTES; i++) {
+            int64_t x = (int64_t)p * sum->a_mul + (int64_t)b[i] * sum->b_mul + sum->mul;
+            int64_t below = y[i] > add->min ? y[i] * one - x : 0;
+            int64_t above = y[i] < add->max ? x - (y[i] + 1) * one + 1 : 0;
+
+            if (llabs(x) > INT32_MAX - one)
+                return one;
+            miss = below > miss ? below : miss;
+            miss = above > miss ? above : miss;
+        }
+    }
+    return miss;
+}
+
+bool muc_mcu_find_near_line(const muc_mcu_lowering *l, const muc_node *node, mur_add_s8 *sum,
+                            int32_t *mask)
+{
+    enum { ONE = 1 << MUR_LINE_PLACES, MOST_MISS = 1 << 11 };
+    const mur_add_s8 add = muc_mcu_add_of(l, node);
+    const int64_t a_mul = factor_of(&add, add.a_mul, add.a_shift);
+    const int64_t b_mul = factor_of(&add, add.b_mul, add.b_shift) * (add.subtract ? -1 : 1);
+    int32_t near = 1;
+    int64_t miss;
+
+    *sum = add;
+    if (muc_mcu_most_elements(l, muc_mcu_output(l, node, 0)) < BYTES || a_mul >= MOST_FACTOR ||
+        llabs(b_mul) >= MOST_FACTOR || muc_mcu_find_line(&add, sum))
+        return false;
+    sum->a_mul = (int32_t)a_mul;
+    sum->b_mul = (int32_t)b_mul;
+    sum->mul = (int32_t)(add.zero * ONE + ONE / 2 - a_mul * add.a_zero - b_mul * add.b_zero);
+    miss = find_miss(&add, sum);
+    while (near < miss)
+        near *= 2;
+    sum->mul += near;
+    *mask = ONE - 2 * near;
+    return near <= MOST_MISS;
 }
