@@ -126,10 +126,36 @@ static __attribute__((noinline)) void mur_norm_put_run(const mur_norm_s8 *layer,
     }
 }
 
+/* a row of single elements, whose gain is one */
+static __attribute__((noinline)) void mur_norm_put_column(const mur_norm_s8 *layer,
+                                                          const mur_norm_row *r, const int8_t *in,
+                                                          int8_t *out, int32_t gain, int32_t bias)
+{
+    const int32_t step = layer->columns * (1 << layer->head), next = layer->step;
+    const int32_t by = r->shift < 31 ? r->shift : 31, min = layer->min, max = layer->max;
+    const int32_t centre = r->centre, inverse = r->inverse;
+
+    for (int32_t left = layer->runs; left > 0; left--, in += next, out += next) {
+        int32_t v = mur_norm_high(*in * step - centre, inverse);
+
+        v = mur_asr(mur_norm_high(v, gain), by) + bias;
+        *out = mur_norm_byte(mur_asr(v, 8), min, max);
+    }
+}
+
+static inline int mur_norm_is_column(const mur_norm_s8 *layer)
+{
+    return layer->width == 1 && !layer->of_runs;
+}
+
 static inline void mur_norm_put_plain(const mur_norm_s8 *layer, const mur_norm_row *r,
                                       const int8_t *in, int8_t *out, const int32_t *gains,
                                       const int32_t *biases)
 {
+    if (mur_norm_is_column(layer)) {
+        mur_norm_put_column(layer, r, in, out, *gains, *biases);
+        return;
+    }
     for (int32_t run = 0; run < layer->runs; run++) {
         mur_norm_put_run(layer, r, in, out, gains, biases);
         in += layer->step;
@@ -169,21 +195,37 @@ static inline __attribute__((always_inline)) void mur_norm_rows(const mur_norm_s
     }
 }
 
-/* sums of all elements and of their squares; then the zero point is taken off */
-static inline mur_norm_row mur_norm_plain_row(const mur_norm_s8 *layer, const int8_t *in)
+/* of sums of all elements and of their squares, which the zero point is taken off */
+static inline mur_norm_row mur_norm_row_of_sums(const mur_norm_s8 *layer, int32_t sum,
+                                                uint32_t squares)
 {
     const int32_t n = layer->columns, zero = layer->in_zero;
+
+    squares += (uint32_t)zero * ((uint32_t)(n * zero) - 2 * (uint32_t)sum);
+    return mur_norm_row_of(layer, sum - n * zero, squares);
+}
+
+static inline mur_norm_row mur_norm_plain_row(const mur_norm_s8 *layer, const int8_t *in)
+{
+    const int32_t n = layer->columns, step = layer->step;
     uint32_t squares = 0;
     int32_t sum = 0;
 
-    for (int32_t run = layer->runs; run > 0; run--, in += layer->step)
+    if (mur_norm_is_column(layer)) {
 #pragma GCC unroll 4
-        for (const int8_t *p = in, *end = in + layer->width; p != end; p++) {
-            sum += *p;
-            squares += (uint32_t)(*p * *p);
+        for (int32_t left = n; left > 0; left--, in += step) {
+            sum += *in;
+            squares += (uint32_t)(*in * *in);
         }
-    squares += (uint32_t)zero * ((uint32_t)(n * zero) - 2 * (uint32_t)sum);
-    return mur_norm_row_of(layer, sum - n * zero, squares);
+    } else {
+        for (int32_t run = layer->runs; run > 0; run--, in += step)
+#pragma GCC unroll 4
+            for (const int8_t *p = in, *end = in + layer->width; p != end; p++) {
+                sum += *p;
+                squares += (uint32_t)(*p * *p);
+            }
+    }
+    return mur_norm_row_of_sums(layer, sum, squares);
 }
 
 static inline void mur_norm_plain(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)

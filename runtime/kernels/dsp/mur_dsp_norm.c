@@ -64,7 +64,8 @@ static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *i
 {
     const int32_t step = layer->columns * (1 << layer->head), by = r->shift < 31 ? r->shift : 31;
 
-    if (layer->of_runs || layer->min != INT8_MIN || layer->max != INT8_MAX) {
+    if (layer->of_runs || mur_norm_is_column(layer) || layer->min != INT8_MIN ||
+        layer->max != INT8_MAX) {
         mur_norm_put_plain(layer, r, in, out, gains, biases);
         return;
     }
@@ -76,9 +77,35 @@ static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *i
     }
 }
 
+static mur_norm_row row_of(const mur_norm_s8 *layer, const int8_t *in)
+{
+    const uint32_t ones = 0x10001;
+    int32_t sum = 0, squares = 0;
+
+    if (mur_norm_is_column(layer))
+        return mur_norm_plain_row(layer, in);
+    for (int32_t run = layer->runs; run > 0; run--, in += layer->step) {
+        const int8_t *p = in, *end = in + layer->width;
+
+        for (const int8_t *fours = in + (layer->width & ~3); p != fours; p += 4) {
+            const uint32_t four = mur_four(p), even = mur_sxtb16(four), odd = mur_sxtb16_odd(four);
+
+            sum = mur_smlad(even, ones, sum);
+            squares = mur_smlad(even, even, squares);
+            sum = mur_smlad(odd, ones, sum);
+            squares = mur_smlad(odd, odd, squares);
+        }
+        for (; p != end; p++) {
+            sum += *p;
+            squares = mur_smlad((uint32_t)*p & 0xffff, (uint32_t)*p & 0xffff, squares);
+        }
+    }
+    return mur_norm_row_of_sums(layer, sum, (uint32_t)squares);
+}
+
 void mur_dsp_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_norm_rows(layer, in, out, mur_norm_plain_row, put);
+    mur_norm_rows(layer, in, out, row_of, put);
 }
 
 #else
