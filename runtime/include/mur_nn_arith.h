@@ -65,6 +65,19 @@ static inline int32_t mur_high_q31(int32_t a, int32_t b)
 #endif
 }
 
+/* sum + floor(a * b / 2^32) */
+static inline int32_t mur_add_high(int32_t sum, int32_t a, int32_t b)
+{
+#if defined(__ARM_FEATURE_DSP)
+    int32_t out;
+
+    __asm__("smmla %0, %1, %2, %3" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    return out;
+#else
+    return sum + (int32_t)(((int64_t)a * b) >> 32);
+#endif
+}
+
 /* mur_high_q31 of two that are not negative */
 static inline int32_t mur_high_positive(int32_t a, int32_t b)
 {

@@ -86,7 +86,7 @@ muc_status muc_mcu_write_reduce_quantized(muc_mcu_lowering *l, const muc_node *n
     uint64_t count = muc_mcu_most_elements(l, x) / muc_mcu_most_elements(l, y);
     muc_multiplier m = muc_scale_reduction(node->op, x, y, count);
     int32_t least, most, zero = muc_zero_of(y);
-    muc_mcu_nest nest = { .l = l };
+    muc_mcu_nest nest = { .l = l, .is_unrolled = true };
     muc_text *text = &l->text;
 
     muc_scale_clamp(node, y, &least, &most);

@@ -74,6 +74,7 @@ static copy begin_copy(muc_mcu_lowering *l, const muc_tensor *shape, const char 
 {
     copy c = { muc_mcu_nest_of(l, shape), element_bytes(shape) };
 
+    c.nest.is_unrolled = c.bytes == 1;
     muc_mcu_nest_add(&c.nest, a);
     muc_mcu_nest_add(&c.nest, y);
     return c;

@@ -213,11 +213,23 @@ void muc_mcu_nest_print_extent(const muc_mcu_nest *nest, uint32_t loop, muc_text
         muc_mcu_print_expr(nest->l->graph->pool, nest->extents[loop], text);
 }
 
+static bool is_unrolled(const muc_mcu_nest *nest, uint32_t loop)
+{
+    const muc_expr_node *extent = muc_expr_get(nest->l->graph->pool, nest->extents[loop]);
+    const bool is_cut = loop + 1 == nest->row_loop || loop + 1 == nest->channel_loop ||
+                        loop + 1 == nest->depth_loop;
+
+    return nest->is_unrolled && loop + 1 == nest->loops && !is_cut &&
+           extent->op == MUC_EXPR_CONST && extent->immediate >= 8;
+}
+
 void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, unsigned depth)
 {
     muc_text *text = &nest->l->text;
 
     for (uint32_t i = first; i < end; i++) {
+        if (is_unrolled(nest, i))
+            muc_text_add(text, "#pragma GCC unroll 4\n");
         muc_mcu_indent(text, depth++);
         muc_text_add(text, "for (uint32_t i%" PRIu32 " = 0; i%" PRIu32 " < ", i, i);
         muc_mcu_nest_print_extent(nest, i, text);

@@ -33,7 +33,8 @@ typedef struct muc_mcu_nest {
     muc_expr extents[MUC_MCU_MOST_LOOPS];
     muc_mcu_operand operands[MUC_MCU_MOST_OPERANDS];
     uint32_t operand_count;
-    uint32_t outer; /* of the loops, so many may not be merged with those after them */
+    uint32_t outer;   /* of the loops, so many may not be merged with those after them */
+    bool is_unrolled; /* the last loop, if its extent is a number that is worth it */
     /* cut into pieces (muc_mcu_nest_tile); from 1, or 0 */
     uint32_t row_loop, channel_loop, depth_loop;
 } muc_mcu_nest;

@@ -7,6 +7,7 @@
 #include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
 #include "targets/mcu/loops/loop_nest.h"
+#include "targets/mcu/loops/quotients_int8.h"
 #include "targets/mcu/loops/sums_int8.h"
 
 static uint32_t width_of(const muc_tensor *tensor)
@@ -174,6 +175,24 @@ static bool print_line(muc_mcu_nest *nest, const muc_node *node, muc_text *line,
     return true;
 }
 
+static bool print_quotient(muc_mcu_nest *nest, const muc_node *node, muc_text *line, int32_t least,
+                           int32_t most)
+{
+    int32_t inverses[256], offset;
+
+    if (!muc_mcu_find_inverses(nest->l, node, least, most, inverses, &offset))
+        return false;
+    muc_mcu_print_words(nest->l, "inverses", inverses, MUC_COUNT(inverses));
+    muc_text_add(line,
+                 "const int32_t q = inverses[@b + 128];\n"
+                 "const int32_t p = (@a - (%" PRId32 ")) * %d;\n"
+                 "const int32_t x = mur_add_high(%" PRId32 ", p, q);\n\n"
+                 "@y = (int8_t)mur_clamp_asr(x, %d, %" PRId32 ", %" PRId32 ");",
+                 muc_zero_of(muc_mcu_input(nest->l, node, 0)), 1 << MUC_MCU_DIVIDEND_PLACES, offset,
+                 MUC_MCU_INVERSE_PLACES, least, most);
+    return true;
+}
+
 static void print_result(muc_mcu_nest *nest, const muc_node *node, muc_text *line, int32_t least,
                          int32_t most)
 {
@@ -186,6 +205,8 @@ static void print_result(muc_mcu_nest *nest, const muc_node *node, muc_text *lin
 
     if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) &&
         print_line(nest, node, line, &s, least, most))
+        return;
+    if (print_quotient(nest, node, line, least, most))
         return;
     print_exact(nest, node, line, &s, "", "const int32_t x = ");
     muc_text_add(line, inside ? " + (%" PRId32 ");\n\n" : ";\n\n", inside);
@@ -207,6 +228,7 @@ muc_status muc_mcu_write_elements_quantized(muc_mcu_lowering *l, const muc_node 
         return write_shift(l, node);
     muc_scale_element_bounds(node, y, b, muc_mcu_input(l, node, 2), &least, &most);
     MUC_TRY(muc_mcu_begin_elements(l, node, operands, operands, true, &nest));
+    nest.is_unrolled = true;
     print_result(&nest, node, &line, least, most);
     MUC_TRY(muc_mcu_end_elements(&nest, &line));
     for (uint32_t i = 0; i < operands; i++) {
