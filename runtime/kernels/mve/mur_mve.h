@@ -22,32 +22,45 @@ enum {
     MUR_MVE_TOGETHER = 32 /* most outputs of a channel computed together, if of several rows */
 };
 
-/* Packed weights of mur_mve_conv_s8: a mur_mve_channel for each channel, then int8 [channels]
- * [inputs], as in mur_conv_plain; channels of zeros fill up a multiple of four. 16 bytes at the
- * very end may be read.
+/* Packed weights of mur_mve_conv_s8: int8 [channels][inputs], as in mur_conv_plain, then a
+ * mur_mve_four for every four channels, which vectors of weights may reach into; channels of zeros
+ * fill up a multiple of four.
  *
- * Of mur_mve_conv_any_s8: the channels of each group filled up so, then the weights of all groups.
+ * Of mur_mve_conv_any_s8: the channels of each group filled up so, weights of all groups first.
  *
  * Of fc kernels: the channels by fours, the last four filled up with channels of zeros; of each
  * four for every 16 inputs the weights of the four one after another, of 16 bytes each; the last
  * inputs likewise, of as many bytes as there are. 16 bytes at the very end may be read.
  *
- * Of mur_mve_depthwise_s8: a mur_mve_channel for each channel, then int8 [channels][kernel_w]
- * [kernel_h]. 16 bytes at the very end may be read. */
+ * Of mur_mve_depthwise_s8: a mur_mve_channel for each channel, then for each channel its weights,
+ * int8 [kernel_w][kernel_h], and its shift, a byte. */
 typedef struct mur_mve_channel {
-    int32_t bias;       /* with -in_zero * the sum of the weights */
-    int32_t mul, shift; /* as in mur_conv_plain */
+    int32_t bias; /* with -in_zero * the sum of the weights */
+    int32_t mul;  /* as in mur_conv_plain */
 } mur_mve_channel;
+
+enum { MUR_MVE_FOUR = 4 };
+typedef struct mur_mve_four {
+    int8_t shift[MUR_MVE_FOUR]; /* as in mur_conv_plain */
+    mur_mve_channel channel[MUR_MVE_FOUR];
+} mur_mve_four;
+
+/* A channel of a depthwise layer's short windows, in scratch; the order is the assembly's. */
+typedef struct mur_mve_short {
+    int8_t w[MUR_MVE_BYTES]; /* as the window lies */
+    mur_mve_channel channel;
+    int32_t shift, is_shifted; /* 1 if it is not 0 */
+} mur_mve_short;
 
 static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 {
     return layer->shape.kernel_h * layer->shape.kernel_w * layer->shape.in_c / layer->shape.groups;
 }
 
-/* channels of a group, filled up */
-static inline int32_t mur_mve_channels(const mur_conv_s8 *layer)
+/* fours of so many channels */
+static inline int32_t mur_mve_count(int32_t channels)
 {
-    return (layer->shape.out_c / layer->shape.groups + 3) & ~3;
+    return (channels + MUR_MVE_FOUR - 1) / MUR_MVE_FOUR;
 }
 
 /* bytes of whole vectors that hold so many inputs */
@@ -107,6 +120,12 @@ static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
     return line;
 }
 
+/* how many of them */
+static inline int32_t mur_mve_shorts(const mur_conv_shape *s, const mur_mve_line *line)
+{
+    return line->vectors == 1 ? mur_mve_planes(s) : 0;
+}
+
 #if MUR_HAVE_MVE
 
 /* to lies below from and may overlap it */
@@ -163,9 +182,10 @@ static inline int32x4_t mur_mve_scale_all(int32x4_t sums, int32_t mul, int32_t s
 }
 
 /* MUR_REQUANT_Q31 before zero point and clamp of one channel's sums without its bias */
-static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_channel *channel)
+static inline int32x4_t mur_mve_scale_channel(int32x4_t sums, const mur_mve_channel *channel,
+                                              int32_t shift)
 {
-    return mur_mve_scale_all(vaddq_n_s32(sums, channel->bias), channel->mul, channel->shift);
+    return mur_mve_scale_all(vaddq_n_s32(sums, channel->bias), channel->mul, shift);
 }
 
 #else

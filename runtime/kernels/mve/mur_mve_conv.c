@@ -68,13 +68,13 @@ static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t to
 static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, int32_t count,
                     int8_t *tile)
 {
-    const mur_mve_channel *channel = layer->packed;
     int32_t depth = layer->shape.in_c, channels = layer->shape.out_c;
     int32_t step = layer->shape.stride_w * depth;
-    const int8_t *w = (const int8_t *)(channel + ((channels + 3) & ~3));
+    const int8_t *w = layer->packed;
+    const mur_mve_four *fours = (const void *)(w + MUR_MVE_FOUR * mur_mve_count(channels) * depth);
 
     if (depth <= MUR_MVE_BYTES) {
-        mur_mve_run_narrow(layer, from, step, depth, channel, w, channels, to, count);
+        mur_mve_run_narrow(layer, from, step, depth, fours, w, channels, to, count);
         return;
     }
     for (; count > 0; count -= MUR_MVE_PIXELS, to += MUR_MVE_PIXELS * channels) {
@@ -82,7 +82,7 @@ static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, in
 
         for (int32_t p = 0; p < pixels; p++, from += step)
             mur_mve_put(tile + p * MUR_MVE_BYTES, 0, from, depth);
-        mur_mve_run_tile(layer, tile, depth, channel, w, channels, to, pixels);
+        mur_mve_run_tile(layer, tile, depth, fours, w, channels, to, pixels);
     }
 }
 

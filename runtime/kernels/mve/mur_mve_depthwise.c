@@ -11,10 +11,10 @@ typedef struct depthwise_job {
     const mur_conv_s8 *layer;
     mur_mve_line line;
     int8_t *planes;
-    int8_t *spread;   /* if windows are short: weights, of a vector each */
-    int32_t first;    /* row that is byte 0 of the first column */
-    int32_t inputs;   /* channels of the input, up to eight */
-    int32_t channels; /* of the output */
+    mur_mve_short *shorts; /* of channels, if windows are short */
+    int32_t first;         /* row that is byte 0 of the first column */
+    int32_t inputs;        /* channels of the input, up to eight */
+    int32_t channels;      /* of the output */
     const struct depthwise_four *fours,
         *rest;                   /* if windows are short: of rows together, and last */
     uint16_t at[MUR_MVE_PLANES]; /* where their planes begin */
@@ -102,48 +102,50 @@ typedef struct depthwise_four {
 } depthwise_four;
 
 /* clang-format off */
-/* Sums of a channel's four windows; of the first two and of the weights the vectors are loaded. */
+#define DEPTHWISE_FIRST "vmladav.s8 r0, q0, q1\n" /* a channel's sum of its first window */
+
+/* The sums of the others, of which the second and the weights are loaded. */
 #define DEPTHWISE_SUMS \
-    "vmladav.s8 r0, q0, q1\n" \
-    "vldrb.8 q1, [%2]\n" \
     "vmladav.s8 r2, q0, q2\n" \
-    "add %2, %2, %7\n" \
-    "vldrb.8 q2, [%2]\n" \
+    "vldrb.8 q1, [%2]\n" \
     "vmladav.s8 r4, q0, q1\n" \
-    "add %2, %2, %8\n" \
+    "add %2, %2, %6\n" \
+    "vldrb.8 q2, [%2]\n" \
     "vmladav.s8 r6, q0, q2\n"
 
-/* Scales them to vector a, before zero point and clamp, and loads the next channel's. */
+/* Scales them to vector a, before zero point and clamp, and begins the next channel's. */
 #define DEPTHWISE_SCALE(a) \
-    "vldrb.8 q0, [%3], #16\n" \
     "vmov " a "[2], " a "[0], r0, r4\n" \
     "vmov " a "[3], " a "[1], r2, r6\n" \
+    "ldm %3!, {r0, r2, r4, r6}\n" \
+    "add %2, %2, %7\n" \
     "vldrb.8 q1, [%2]\n" \
-    "ldm %4!, {r0, r2, r4}\n" \
     "vadd.i32 " a ", " a ", r0\n" \
-    "lsr r6, r4, #31\n" \
-    "add %2, %2, %5\n" \
     "vqrdmulh.s32 " a ", " a ", r2\n" \
+    "add %2, %2, %4\n" \
     "vldrb.8 q2, [%2]\n" \
     "vqdmlah.s32 " a ", " a ", r6\n" \
-    "add %2, %2, %6\n" \
-    "vrshl.s32 " a ", r4\n"
+    "vldrb.8 q0, [%3], #16\n" \
+    DEPTHWISE_FIRST \
+    "vrshl.s32 " a ", r4\n" \
+    "add %2, %2, %5\n"
 
-/* Outputs [4 pixels][4 channels] of windows of a vector each, whose first lies at *x, weights at
- * *w; goes on to the next four channels. */
+/* Outputs [4 pixels][4 channels] of windows of a vector each, whose first lies at *x; goes on to the
+ * next four channels. */
 static inline __attribute__((always_inline)) int8x16_t
-run_block(const depthwise_four *four, const int8_t **x, const int8_t **w,
-          const mur_mve_channel **channel, const mur_output_s8 *to)
+run_block(const depthwise_four *four, const int8_t **x, const mur_mve_short **channel,
+          const mur_output_s8 *to)
 {
     const int8_t *zero_min_max = &to->zero;
     int8x16_t y, b;
 
     __asm__ volatile(
-        "vldrb.8 q0, [%3], #16\n"
         "vldrb.8 q1, [%2]\n"
-        "add %2, %2, %5\n"
+        "add %2, %2, %4\n"
+        "vldrb.8 q0, [%3], #16\n"
+        DEPTHWISE_FIRST
         "vldrb.8 q2, [%2]\n"
-        "add %2, %2, %6\n"
+        "add %2, %2, %5\n"
         DEPTHWISE_SUMS
         DEPTHWISE_SCALE("%q0")
         DEPTHWISE_SUMS
@@ -155,32 +157,33 @@ run_block(const depthwise_four *four, const int8_t **x, const int8_t **w,
         DEPTHWISE_SUMS
         "vmov q3[2], q3[0], r0, r4\n"
         "vmov q3[3], q3[1], r2, r6\n"
-        "ldm %4!, {r0, r2, r4}\n"
+        "ldm %3!, {r0, r2, r4, r6}\n"
+        "add %2, %2, %7\n"
         "vadd.i32 q3, q3, r0\n"
-        "lsr r6, r4, #31\n"
         "vqrdmulh.s32 q3, q3, r2\n"
-        "ldrsb r0, [%9]\n"
-        "vqdmlah.s32 q3, q3, r6\n"
-        "ldrsb r2, [%9, #1]\n"
-        "vrshl.s32 q3, r4\n"
-        "ldrsb r6, [%9, #2]\n"
         "vqmovnb.s32 %q1, %q1\n"
+        "vqdmlah.s32 q3, q3, r6\n"
+        "ldrsb r0, [%8]\n"
+        "vrshl.s32 q3, r4\n"
+        "ldrsb r6, [%8, #2]\n"
         "vqadd.s16 %q0, %q0, r0\n"
         "vqmovnt.s32 %q1, q3\n"
+        "ldrsb r2, [%8, #1]\n"
         "vqmovnb.s16 %q0, %q0\n"
-        "vdup.8 q2, r2\n"
         "vqadd.s16 %q1, %q1, r0\n"
         "vdup.8 q3, r6\n"
         "vqmovnt.s16 %q0, %q1\n"
+        "vdup.8 q2, r2\n"
         "vmax.s8 %q0, %q0, q2\n"
         "vmin.s8 %q0, %q0, q3\n"
-        : "=&w"(y), "=&w"(b), "+r"(*x), "+r"(*w), "+r"(*channel)
+        : "=&w"(y), "=&w"(b), "+r"(*x), "+r"(*channel)
         : "r"(four->steps[0]), "r"(four->steps[1]), "r"(four->steps[2]), "r"(four->next),
           "r"(zero_min_max)
         : "r0", "r2", "r4", "r6", "q0", "q1", "q2", "q3", "memory");
     return y;
 }
 
+#undef DEPTHWISE_FIRST
 #undef DEPTHWISE_SUMS
 #undef DEPTHWISE_SCALE
 /* clang-format on */
@@ -231,9 +234,10 @@ static inline void store_block(int8_t *out, const depthwise_four *four, int8x16_
 }
 
 /* Channels by fours of `rows` rows of short windows, whose first begins with row `top`; returns how
- * many. */
-static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const depthwise_four *four,
-                                            int32_t rows, int32_t top, int8_t *out)
+ * many. Loads ahead of the asm would take its registers. */
+static __attribute__((noinline, optimize("O2", "no-schedule-insns"))) int32_t
+run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows, int32_t top,
+           int8_t *out)
 {
     const mur_mve_line *line = &job->line;
     const mur_output_s8 *to = &job->layer->output;
@@ -244,12 +248,12 @@ static MUR_MVE_OPTIMIZED int32_t run_blocks(const depthwise_job *job, const dept
     const int8_t *x = job->planes + top - job->first;
 
     for (int32_t left = channels > 0 ? outputs : 0; left > 0; left -= 4) {
-        const int8_t *from = x + four->x, *w = job->spread;
-        const mur_mve_channel *channel = job->channel;
+        const int8_t *from = x + four->x;
+        const mur_mve_short *channel = job->shorts;
         int8_t *end = out + channels;
 
         for (int8_t *y = out; y != end; y += 4)
-            store_block(y, four, run_block(four, &from, &w, &channel, to), aligned);
+            store_block(y, four, run_block(four, &from, &channel, to), aligned);
         if (rows > 1) {
             four++;
         } else {
@@ -277,17 +281,28 @@ static __attribute__((noinline, cold)) void place_taps(depthwise_job *job)
     }
 }
 
-/* the group's weights */
-static void spread_weights(const depthwise_job *job)
+static void spread_channels(const depthwise_job *job)
 {
-    const int32_t taps = job->line.kernel_h * job->line.kernel_w;
-    const mve_pred16_t some = (mve_pred16_t)job->is_tap;
     const uint8x16_t at = vldrbq_u8(job->tap);
+    const mur_mve_channel *channel = job->channel;
     const int8_t *w = job->w;
-    int8_t *to = job->spread;
+    mur_mve_short *to = job->shorts;
 
-    for (int32_t c = job->channels; c > 0; c--, w += taps, to += MUR_MVE_BYTES)
-        vstrbq_s8(to, vldrbq_gather_offset_z_s8(w, at, some));
+    __asm__ volatile("vmsr p0, %6\n"
+                     "dls lr, %3\n"
+                     "1: vpst\n"
+                     "vldrbt.u8 q0, [%0, %q5]\n"
+                     "add %0, %0, %4\n"
+                     "ldm %1!, {r0, r2}\n"
+                     "ldrsb r4, [%0, #-1]\n"
+                     "vstrb.8 q0, [%2], #16\n"
+                     "lsr r6, r4, #31\n"
+                     "stm %2!, {r0, r2, r4, r6}\n"
+                     "le lr, 1b\n"
+                     : "+r"(w), "+r"(channel), "+r"(to)
+                     : "r"(job->channels), "r"(job->line.kernel_h * job->line.kernel_w + 1),
+                       "w"(at), "r"(job->is_tap)
+                     : "lr", "r0", "r2", "r4", "r6", "q0", "p0", "memory");
 }
 
 /* a row of one channel */
@@ -295,6 +310,7 @@ typedef struct depthwise_row {
     const int8_t *x; /* the first window */
     const int8_t *w;
     mur_mve_channel channel;
+    int32_t shift;
     const mur_output_s8 *to;
     uint32x4_t at; /* of four outputs */
     mve_pred16_t some;
@@ -313,7 +329,7 @@ store_four(const depthwise_row *row, int32_t a, int32_t b, int32_t c, int32_t d,
             "vmov %q0[3], %q0[1], %2, %4\n"
             : "=w"(sums)
             : "r"(a), "r"(b), "r"(c), "r"(d));
-    sums = vaddq_n_s32(mur_mve_scale_channel(sums, &row->channel), row->to->zero);
+    sums = vaddq_n_s32(mur_mve_scale_channel(sums, &row->channel, row->shift), row->to->zero);
     sums = vminq_s32(vmaxq_s32(sums, vdupq_n_s32(row->to->min)), vdupq_n_s32(row->to->max));
     vstrbq_scatter_offset_p_s32(out, row->at, sums, row->some);
 }
@@ -348,7 +364,7 @@ typedef struct depthwise_wide {
     const mur_mve_channel *channel;
     int8_t *out;
     int32_t step, next; /* from window to window; from the last to the next channel's first */
-    int32_t taps;
+    int32_t next_w;
     uint32_t inputs, outputs; /* predicates: of the last vector, and of the four */
     int32_t zero;
     const int8_t *end; /* of out */
@@ -407,7 +423,8 @@ typedef struct depthwise_wide {
         sum("r6", "add r1, r1, r9\n", "vmsr p0, r12\n", "") \
         "vmov q0[2], q0[0], r0, r4\n" \
         "vmov q0[3], q0[1], r2, r6\n" \
-        "ldm r5!, {r0, r2, r4}\n" \
+        "ldm r5!, {r0, r2}\n" \
+        "ldrsb r4, [r3, #-1]\n" \
         "vadd.i32 q0, q0, r0\n" \
         "lsr r6, r4, #31\n" \
         "vqrdmulh.s32 q0, q0, r2\n" \
@@ -459,7 +476,7 @@ static void run_wide_row(const depthwise_job *job, int32_t top, int8_t *out)
     depthwise_wide wide;
 
     wide.step = step, wide.next = line->plane - 3 * step;
-    wide.taps = taps;
+    wide.next_w = taps + 1;
     wide.inputs = (1u << (taps - MUR_MVE_BYTES * (line->vectors - 1))) - 1;
     wide.outputs = vctp32q((uint32_t)line->out_w);
     wide.zero = to->zero, wide.min = to->min, wide.max = to->max;
@@ -467,7 +484,7 @@ static void run_wide_row(const depthwise_job *job, int32_t top, int8_t *out)
     for (int32_t left = line->out_w; left > 0; left -= 4) {
         for (int32_t c = 0; c < job->channels; c += together) {
             wide.x = x + c / line->multiplier * line->plane;
-            wide.w = job->w + c * taps;
+            wide.w = job->w + c * wide.next_w;
             wide.channel = job->channel + c;
             wide.out = out + c, wide.end = out + c + together;
             if (line->vectors == 2)
@@ -500,8 +517,9 @@ static __attribute__((noinline)) void run_long_row(const depthwise_job *job, int
     row.after = 4 * step, row.after_out = 4 * line->out_step;
     for (; c < job->channels; c++) {
         row.x = job->planes + c / line->multiplier * line->plane + top - job->first;
-        row.w = job->w + c * taps;
+        row.w = job->w + c * (taps + 1);
         row.channel = job->channel[c];
+        row.shift = row.w[taps];
         run_long(&row, out + c, step);
     }
 }
@@ -558,7 +576,7 @@ static void place_taps(const depthwise_job *job)
     (void)job;
 }
 
-static void spread_weights(const depthwise_job *job)
+static void spread_channels(const depthwise_job *job)
 {
     (void)job;
 }
@@ -572,12 +590,13 @@ static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_
         for (int32_t i = 0; i < line->out_w; i++) {
             const int8_t *x = job->planes + c / line->multiplier * line->plane + top - job->first +
                               i * line->stride * line->rows;
+            const int8_t *w = job->w + c * (taps + 1);
             int32_t sum = job->channel[c].bias;
 
             for (int32_t k = 0; k < taps; k++)
-                sum += x[k / rows * line->rows + k % rows] * job->w[c * taps + k];
+                sum += x[k / rows * line->rows + k % rows] * w[k];
             out[i * line->out_step + c] =
-                mur_requant(sum, job->channel[c].mul, job->channel[c].shift, &job->layer->output);
+                mur_requant(sum, job->channel[c].mul, w[taps], &job->layer->output);
         }
 }
 
@@ -679,13 +698,13 @@ run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
 
     job.layer = layer;
     job.line = mur_mve_line_of(&layer->shape);
-    job.planes = scratch;
+    job.shorts = scratch;
+    job.planes = (int8_t *)(job.shorts + mur_mve_shorts(&layer->shape, &job.line));
     job.others = others;
     for (int32_t i = 0; i < MUR_MVE_PLANES; i++)
         job.at[i] = (uint16_t)(i * job.line.plane);
     job.channel = layer->packed;
     job.w = (const int8_t *)(job.channel + layer->shape.out_c);
-    job.spread = job.planes + mur_mve_planes(&layer->shape) * job.line.plane + MUR_MVE_BYTES;
     job.fours = fours[0];
     job.rest = fours[1];
     if (job.line.vectors == 1) {
@@ -698,10 +717,10 @@ run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
         job.inputs = channels < MUR_MVE_PLANES ? channels : MUR_MVE_PLANES;
         job.channels = job.inputs * job.line.multiplier;
         if (job.line.vectors == 1)
-            spread_weights(&job);
+            spread_channels(&job);
         run_rows(&job, in, out);
         job.channel += job.channels;
-        job.w += job.channels * taps;
+        job.w += job.channels * (taps + 1);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "mur_mve.h"
 
-enum { MUR_MVE_FOUR = 4, MUR_MVE_SOME = 64 }; /* rows that are multiplied, and ended, at once */
+enum { MUR_MVE_SOME = 64 }; /* rows that are ended at once; MUR_MVE_FOUR are multiplied */
 
 /* Rows of a matrix by fours, which lie `step` bytes apart, times a vector of k elements. Their
  * sums, four for each four, go to sums up to end. The assembly of kernels knows the offsets. */

@@ -76,7 +76,7 @@ typedef struct mur_mve_run {
     const int8_t *tile;
     const int8_t *w, *w2; /* weights of the next channel and of the one behind */
     int32_t blocks;       /* of the tile */
-    const mur_mve_channel *channel;
+    const mur_mve_four *four;
     int32_t next; /* bytes from behind a channel's weights to those of the next but one */
     int32_t zero, min, max;
 } mur_mve_run;
@@ -101,64 +101,85 @@ typedef struct mur_mve_run {
     "subs r11, r11, #1\n" \
     mla " lr, q3, q1\n"
 
-/* MUR_REQUANT_Q31 before zero point and clamp of two channels' sums, to vectors a and b: x - 1 of
- * negative x rounded halves up is x rounded halves away from zero. */
-#define MUR_MVE_PAIR(a, b) \
+/* Sums of two channels with the four pixels. */
+#define MUR_MVE_PAIR \
     MUR_MVE_BLOCK_SUMS("vmladav.s8") \
     "beq 2f\n" \
     "1:\n" \
     MUR_MVE_BLOCK_SUMS("vmladava.s8") \
     "bne 1b\n" \
-    "2:\n" \
-    "vmov " a "[2], " a "[0], r0, r8\n" \
-    "vmov " a "[3], " a "[1], r2, r10\n" \
-    "vmov " b "[2], " b "[0], r4, r12\n" \
-    "vmov " b "[3], " b "[1], r6, lr\n" \
-    "ldr r1, [%2, #16]\n" \
-    "ldm r1!, {r0, r2, r4, r6, r8, r10}\n" \
-    "vadd.i32 " a ", " a ", r0\n" \
-    "lsr r0, r4, #31\n" \
-    "vqrdmulh.s32 " a ", " a ", r2\n" \
-    "vadd.i32 " b ", " b ", r6\n" \
-    "vqdmlah.s32 " a ", " a ", r0\n" \
-    "lsr r0, r10, #31\n" \
-    "str r1, [%2, #16]\n" \
-    "vqrdmulh.s32 " b ", " b ", r8\n" \
-    "vrshl.s32 " a ", r4\n" \
-    "vqdmlah.s32 " b ", " b ", r0\n" \
-    "vrshl.s32 " b ", r10\n"
+    "2:\n"
 
-/* Outputs [4 pixels][4 channels] of the next four channels. Of the core's registers r3 and r7 are
- * left to the compiler. */
+/* Outputs [4 pixels][4 channels] of the next four channels: each sum as MUR_REQUANT_Q31 scales it, where
+ * x - 1 of negative x rounded halves up is x rounded halves away from zero. The order is one that
+ * llvm-mca's model of Cortex-M55 finds short. Of the core's registers r3 and r7 are left to the
+ * compiler. */
 static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_run *run)
 {
     int8x16_t y, b;
 
     __asm__ volatile(
         "ldm %2, {r1, r5, r9, r11}\n"
-        MUR_MVE_PAIR("%q0", "%q1")
-        "ldr r0, [%2, #20]\n"
-        "ldr r1, [%2]\n"
+        MUR_MVE_PAIR
+        "vmov %q1[2], %q1[0], r4, r12\n"
+        "vmov %q1[3], %q1[1], r6, lr\n"
+        "vmov %q0[2], %q0[0], r0, r8\n"
+        "ldr r1, [%2, #16]\n"
+        "vmov %q0[3], %q0[1], r2, r10\n"
+        "ldm r1!, {r0, r2, r4, r6, r8}\n"
+        "asr r10, r0, #8\n"
+        "str r1, [%2, #16]\n"
+        "vadd.i32 %q0, %q0, r2\n"
+        "ubfx lr, r10, #7, #1\n"
+        "ubfx r12, r0, #7, #1\n"
+        "vqrdmulh.s32 %q0, %q0, r4\n"
+        "vadd.i32 %q1, %q1, r6\n"
+        "vqrdmulh.s32 %q1, %q1, r8\n"
         "ldr r11, [%2, #12]\n"
-        "add r5, r5, r0\n"
+        "vqdmlah.s32 %q0, %q0, r12\n"
+        "ldr r1, [%2]\n"
+        "vrshl.s32 %q0, r0\n"
+        "ldr r0, [%2, #20]\n"
+        "vqdmlah.s32 %q1, %q1, lr\n"
         "add r9, r9, r0\n"
-        MUR_MVE_PAIR("q0", "q1")
-        "ldrd r0, r2, [%2, #20]\n"
-        "ldrd r4, r6, [%2, #28]\n"
-        "vqmovnb.s32 %q0, %q0\n"
+        "vrshl.s32 %q1, r10\n"
         "add r5, r5, r0\n"
+        MUR_MVE_PAIR
+        "vmov q1[2], q1[0], r4, r12\n"
+        "vmov q1[3], q1[1], r6, lr\n"
+        "ldr r1, [%2, #16]\n"
+        "vmov q0[2], q0[0], r0, r8\n"
+        "vmov q0[3], q0[1], r2, r10\n"
+        "ldm r1!, {r2, r4, r6, r8}\n"
+        "vadd.i32 q0, q0, r2\n"
+        "vqrdmulh.s32 q0, q0, r4\n"
+        "vadd.i32 q1, q1, r6\n"
+        "ldrsb r10, [r1, #-33]\n"
+        "ldrsb r0, [r1, #-34]\n"
+        "vqrdmulh.s32 q1, q1, r8\n"
+        "lsr r12, r0, #31\n"
+        "lsr lr, r10, #31\n"
+        "vqdmlah.s32 q0, q0, r12\n"
         "vqmovnb.s32 %q1, %q1\n"
-        "add r9, r9, r0\n"
+        "vqdmlah.s32 q1, q1, lr\n"
+        "vrshl.s32 q0, r0\n"
+        "ldrd r0, r2, [%2, #20]\n"
+        "vqmovnb.s32 %q0, %q0\n"
+        "ldrd r4, r6, [%2, #28]\n"
+        "vrshl.s32 q1, r10\n"
+        "add r5, r5, r0\n"
         "vqmovnt.s32 %q0, q0\n"
-        "strd r5, r9, [%2, #4]\n"
-        "vqmovnt.s32 %q1, q1\n"
         "vdup.8 q2, r4\n"
         "vqadd.s16 %q0, %q0, r2\n"
-        "vdup.8 q3, r6\n"
-        "vqadd.s16 %q1, %q1, r2\n"
+        "str r1, [%2, #16]\n"
+        "vqmovnt.s32 %q1, q1\n"
         "vqmovnb.s16 %q0, %q0\n"
+        "vqadd.s16 %q1, %q1, r2\n"
         "vqmovnt.s16 %q0, %q1\n"
+        "vdup.8 q3, r6\n"
+        "add r9, r9, r0\n"
         "vmax.s8 %q0, %q0, q2\n"
+        "strd r5, r9, [%2, #4]\n"
         "vmin.s8 %q0, %q0, q3\n"
         : "=&w"(y), "=&w"(b)
         : "r"(run)
@@ -170,56 +191,62 @@ static inline __attribute__((always_inline)) int8x16_t mur_mve_run_four(mur_mve_
 #undef MUR_MVE_PAIR
 #undef MUR_MVE_BLOCK_SUMS
 
-/* Of a channel whose weights are in %q3: its sums with the four pixels, scaled as by MUR_MVE_PAIR,
- * to vector a; `load`s the next channel's weights. */
-#define MUR_MVE_NARROW(a, load) \
-    "vmladav.s8 r0, %q10, %q3\n" \
-    "vmladav.s8 r2, %q11, %q3\n" \
-    "add %5, %5, %6\n" \
-    "vmladav.s8 r4, %q12, %q3\n" \
+/* Of a channel whose weights are in %q3, and whose sum with the first pixel in r0: its sums with the
+ * four pixels, scaled as by mur_mve_run_four, to vector a. shift: where it lies; next: loads the next
+ * channel's weights; first: its sum with the first pixel. */
+#define MUR_MVE_NARROW(a, shift, next, first) \
     "vmladav.s8 r6, %q13, %q3\n" \
-    load \
+    "ldrsb r8, [%4" shift "\n" \
+    "vmladav.s8 r4, %q12, %q3\n" \
+    "add %5, %5, %6\n" \
+    "vmladav.s8 r2, %q11, %q3\n" \
     "vmov " a "[2], " a "[0], r0, r4\n" \
+    next \
     "vmov " a "[3], " a "[1], r2, r6\n" \
-    "ldm %4!, {r0, r2, r4}\n" \
-    "vadd.i32 " a ", " a ", r0\n" \
-    "lsr r6, r4, #31\n" \
-    "vqrdmulh.s32 " a ", " a ", r2\n" \
-    "vqdmlah.s32 " a ", " a ", r6\n" \
-    "vrshl.s32 " a ", r4\n"
+    first \
+    "ldm %4!, {r2, r4}\n" \
+    "vadd.i32 " a ", " a ", r2\n" \
+    "vqrdmulh.s32 " a ", " a ", r4\n" \
+    "lsr r10, r8, #31\n" \
+    "vqdmlah.s32 " a ", " a ", r10\n" \
+    "vrshl.s32 " a ", r8\n"
+#define MUR_MVE_NARROW_WEIGHTS "vldrb.8 %q3, [%5]\n"
+#define MUR_MVE_NARROW_FIRST "vmladav.s8 r0, %q10, %q3\n"
 
 /* Outputs [4 pixels][4 channels] of the next four channels, of pixels of one vector each. */
 static inline __attribute__((always_inline)) int8x16_t
-mur_mve_narrow_four(const int8x16_t *x, const mur_mve_channel **channel, const int8_t **w,
+mur_mve_narrow_four(const int8x16_t *x, const mur_mve_four **four, const int8_t **w,
                     int32_t inputs, int32_t zero, int32_t min, int32_t max)
 {
     int8x16_t y, b, c, weights;
 
     __asm__ volatile(
-        "vldrb.8 %q3, [%5]\n"
-        MUR_MVE_NARROW("%q0", "vldrb.8 %q3, [%5]\n")
-        MUR_MVE_NARROW("%q1", "vldrb.8 %q3, [%5]\n")
-        MUR_MVE_NARROW("%q2", "vldrb.8 %q3, [%5]\n")
+        MUR_MVE_NARROW_WEIGHTS
+        MUR_MVE_NARROW_FIRST
+        MUR_MVE_NARROW("%q0", "], #4", MUR_MVE_NARROW_WEIGHTS, MUR_MVE_NARROW_FIRST)
+        MUR_MVE_NARROW("%q1", ", #-11]", MUR_MVE_NARROW_WEIGHTS, MUR_MVE_NARROW_FIRST)
+        MUR_MVE_NARROW("%q2", ", #-18]", MUR_MVE_NARROW_WEIGHTS, MUR_MVE_NARROW_FIRST)
         "vqmovnb.s32 %q0, %q0\n"
         "vqmovnt.s32 %q0, %q2\n"
-        MUR_MVE_NARROW("%q2", "")
-        "vqmovnb.s32 %q1, %q1\n"
+        MUR_MVE_NARROW("%q2", ", #-25]", "", "vqmovnb.s32 %q1, %q1\n")
         "vqadd.s16 %q0, %q0, %7\n"
         "vqmovnt.s32 %q1, %q2\n"
         "vqmovnb.s16 %q0, %q0\n"
-        "vdup.8 %q2, %8\n"
         "vqadd.s16 %q1, %q1, %7\n"
+        "vdup.8 %q2, %8\n"
         "vqmovnt.s16 %q0, %q1\n"
         "vdup.8 %q1, %9\n"
         "vmax.s8 %q0, %q0, %q2\n"
         "vmin.s8 %q0, %q0, %q1\n"
-        : "=&w"(y), "=&w"(b), "=&w"(c), "=&w"(weights), "+r"(*channel), "+r"(*w)
+        : "=&w"(y), "=&w"(b), "=&w"(c), "=&w"(weights), "+r"(*four), "+r"(*w)
         : "r"(inputs), "r"(zero), "r"(min), "r"(max), "w"(x[0]), "w"(x[1]), "w"(x[2]), "w"(x[3])
-        : "r0", "r2", "r4", "r6", "memory");
+        : "r0", "r2", "r4", "r6", "r8", "r10", "memory");
     return y;
 }
 
 #undef MUR_MVE_NARROW
+#undef MUR_MVE_NARROW_WEIGHTS
+#undef MUR_MVE_NARROW_FIRST
 /* clang-format on */
 
 /* A vector of each of four pixels, the first `inputs` of it, zeros behind. */
@@ -287,7 +314,7 @@ static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_
  * inputs lie `step` apart from `from` on. */
 static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const int8_t *from,
                                                  int32_t step, int32_t inputs,
-                                                 const mur_mve_channel *channels, const int8_t *w,
+                                                 const mur_mve_four *fours, const int8_t *w,
                                                  int32_t outputs, int8_t *out, int32_t count)
 {
     int32_t zero = layer->output.zero, min = layer->output.min, max = layer->output.max;
@@ -296,7 +323,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const
 
     mur_mve_set_places(&to, out, depth, outputs);
     for (; count > 0; count -= MUR_MVE_PIXELS, from += MUR_MVE_PIXELS * step) {
-        const mur_mve_channel *channel = channels;
+        const mur_mve_four *four = fours;
         const int8_t *next = w;
         int8x16_t x[MUR_MVE_PIXELS];
         int8_t *y = out;
@@ -304,7 +331,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const
         mur_mve_set_pixels(&to, count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS);
         mur_mve_load_pixels(from, step, to.pixels, inputs, x);
         for (const int8_t *end = out + outputs; y < end; y += 4)
-            mur_mve_store(&to, y, mur_mve_narrow_four(x, &channel, &next, inputs, zero, min, max),
+            mur_mve_store(&to, y, mur_mve_narrow_four(x, &four, &next, inputs, zero, min, max),
                           (int32_t)(end - y));
         out += MUR_MVE_PIXELS * depth;
     }
@@ -346,19 +373,19 @@ mur_mve_sum_four(const int8_t *x, int32_t blocks, const int8_t *w, int32_t input
 /* `channels` outputs of the pixel of a tile that begins at x, with weights of `inputs` each from w
  * on */
 static MUR_MVE_OPTIMIZED void mur_mve_run_pixel(const mur_conv_s8 *layer, const int8_t *x,
-                                                int32_t inputs, const mur_mve_channel *channel,
+                                                int32_t inputs, const mur_mve_four *four,
                                                 const int8_t *w, int32_t channels, int8_t *out)
 {
     mur_mve_clamp clamp = mur_mve_clamp_of(&layer->output);
     int32_t blocks = mur_mve_padded(inputs) / MUR_MVE_BYTES;
-    uint32x4_t at = vmulq_n_u32(vidupq_n_u32(0, 1), sizeof(*channel));
+    uint32x4_t at = vidupq_n_u32(0, sizeof(mur_mve_channel));
 
-    for (; channels > 0; channels -= 4, channel += 4, w += 4 * inputs, out += 4) {
+    for (; channels > 0; channels -= 4, four++, w += 4 * inputs, out += 4) {
         int32x4_t y = mur_mve_sum_four(x, blocks, w, inputs);
 
-        y = vaddq_s32(y, vldrwq_gather_offset_s32(&channel->bias, at));
-        y = mur_mve_scale(y, vldrwq_gather_offset_s32(&channel->mul, at),
-                          vldrwq_gather_offset_s32(&channel->shift, at));
+        y = vaddq_s32(y, vldrwq_gather_offset_s32(&four->channel->bias, at));
+        y = mur_mve_scale(y, vldrwq_gather_offset_s32(&four->channel->mul, at),
+                          vldrbq_s32(four->shift));
         y = vminq_s32(vmaxq_s32(vaddq_n_s32(y, clamp.zero), clamp.min), clamp.max);
         vstrbq_p_s32(out, y, vctp32q((uint32_t)channels));
     }
@@ -367,7 +394,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_pixel(const mur_conv_s8 *layer, const 
 /* `channels` outputs, with weights of `inputs` each from w on, of the first `pixels` of a tile; r7
  * is not a frame pointer even without optimization */
 static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile,
-                                               int32_t inputs, const mur_mve_channel *channel,
+                                               int32_t inputs, const mur_mve_four *four,
                                                const int8_t *w, int32_t channels, int8_t *out,
                                                int32_t pixels)
 {
@@ -376,7 +403,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
                         w,
                         w + inputs,
                         padded / MUR_MVE_BYTES,
-                        channel,
+                        four,
                         2 * inputs - padded,
                         layer->output.zero,
                         layer->output.min,
@@ -386,12 +413,12 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
     mur_mve_set_places(&to, out, depth, channels);
     mur_mve_set_pixels(&to, pixels);
     if (inputs <= MUR_MVE_BYTES) {
-        mur_mve_run_narrow(layer, tile, MUR_MVE_BYTES, inputs, channel, w, channels, out, pixels);
+        mur_mve_run_narrow(layer, tile, MUR_MVE_BYTES, inputs, four, w, channels, out, pixels);
         return;
     }
     if (pixels <= 2) {
         for (; pixels > 0; pixels--, tile += MUR_MVE_BYTES, out += depth)
-            mur_mve_run_pixel(layer, tile, inputs, channel, w, channels, out);
+            mur_mve_run_pixel(layer, tile, inputs, four, w, channels, out);
         return;
     }
     for (const int8_t *end = out + channels; out < end; out += 4)
@@ -412,36 +439,44 @@ static inline void mur_mve_put_value(int8_t *x, int8_t value, int32_t count)
         x[mur_mve_tile_at(k)] = value;
 }
 
+static inline int8_t mur_mve_scaled(const mur_mve_four *fours, int32_t c, int32_t sum,
+                                    const mur_output_s8 *to)
+{
+    const mur_mve_four *four = fours + c / MUR_MVE_FOUR;
+    const mur_mve_channel *channel = four->channel + c % MUR_MVE_FOUR;
+
+    return mur_requant(channel->bias + sum, channel->mul, four->shift[c % MUR_MVE_FOUR], to);
+}
+
 static inline void mur_mve_run_narrow(const mur_conv_s8 *layer, const int8_t *from, int32_t step,
-                                      int32_t inputs, const mur_mve_channel *channel,
-                                      const int8_t *w, int32_t outputs, int8_t *out, int32_t count)
+                                      int32_t inputs, const mur_mve_four *fours, const int8_t *w,
+                                      int32_t outputs, int8_t *out, int32_t count)
 {
     for (; count > 0; count--, from += step, out += layer->shape.out_c) {
         int8_t x[MUR_MVE_BYTES]; /* which outputs may overwrite */
 
         memcpy(x, from, (size_t)inputs);
         for (int32_t c = 0; c < outputs; c++) {
-            int32_t sum = channel[c].bias;
+            int32_t sum = 0;
 
             for (int32_t k = 0; k < inputs; k++)
                 sum += x[k] * w[c * inputs + k];
-            out[c] = mur_requant(sum, channel[c].mul, channel[c].shift, &layer->output);
+            out[c] = mur_mve_scaled(fours, c, sum, &layer->output);
         }
     }
 }
 
 static inline void mur_mve_run_tile(const mur_conv_s8 *layer, const int8_t *tile, int32_t inputs,
-                                    const mur_mve_channel *channel, const int8_t *w,
-                                    int32_t channels, int8_t *out, int32_t pixels)
+                                    const mur_mve_four *fours, const int8_t *w, int32_t channels,
+                                    int8_t *out, int32_t pixels)
 {
-    for (int32_t c = 0; c < channels; c++, channel++, w += inputs)
+    for (int32_t c = 0; c < channels; c++, w += inputs)
         for (int32_t p = 0; p < pixels; p++) {
-            int32_t sum = channel->bias;
+            int32_t sum = 0;
 
             for (int32_t k = 0; k < inputs; k++)
                 sum += tile[mur_mve_tile_at(k) + p * MUR_MVE_BYTES] * w[k];
-            out[p * layer->shape.out_c + c] =
-                mur_requant(sum, channel->mul, channel->shift, &layer->output);
+            out[p * layer->shape.out_c + c] = mur_mve_scaled(fours, c, sum, &layer->output);
         }
 }
 
@@ -458,10 +493,10 @@ static inline void mur_mve_end_tiles(int32_t inputs, int32_t groups, int8_t *til
 
 /* what all tiles of a layer are multiplied by */
 typedef struct mur_mve_groups {
-    const mur_mve_channel *channels;
     const int8_t *w;
-    int32_t groups, inputs, outputs; /* of a group */
-    int32_t tile_bytes, w_bytes, padded;
+    const mur_mve_four *fours;
+    int32_t groups, inputs, outputs;    /* of a group */
+    int32_t tile_bytes, w_bytes, count; /* fours of a group */
 } mur_mve_groups;
 
 static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer, int32_t groups)
@@ -472,11 +507,11 @@ static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer, int32_t
     all.groups = groups;
     all.inputs = s->kernel_h * s->kernel_w * s->in_c / groups;
     all.outputs = s->out_c / groups;
-    all.padded = (all.outputs + 3) & ~3;
+    all.count = mur_mve_count(all.outputs);
     all.tile_bytes = mur_mve_tile_bytes(all.inputs);
-    all.w_bytes = all.padded * all.inputs;
-    all.channels = layer->packed;
-    all.w = (const int8_t *)(all.channels + groups * all.padded);
+    all.w_bytes = MUR_MVE_FOUR * all.count * all.inputs;
+    all.w = layer->packed;
+    all.fours = (const void *)(all.w + groups * all.w_bytes);
     return all;
 }
 
@@ -484,12 +519,12 @@ static inline mur_mve_groups mur_mve_groups_of(const mur_conv_s8 *layer, int32_t
 static inline void mur_mve_run_groups(const mur_conv_s8 *layer, const mur_mve_groups *all,
                                       const int8_t *tile, int8_t *out, int32_t pixels)
 {
-    const mur_mve_channel *channels = all->channels;
+    const mur_mve_four *fours = all->fours;
     const int8_t *w = all->w;
 
     for (int32_t left = all->groups; left > 0; left--) {
-        mur_mve_run_tile(layer, tile, all->inputs, channels, w, all->outputs, out, pixels);
-        channels += all->padded, w += all->w_bytes, out += all->outputs, tile += all->tile_bytes;
+        mur_mve_run_tile(layer, tile, all->inputs, fours, w, all->outputs, out, pixels);
+        fours += all->count, w += all->w_bytes, out += all->outputs, tile += all->tile_bytes;
     }
 }
 

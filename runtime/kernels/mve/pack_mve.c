@@ -6,12 +6,11 @@
 
 #include <string.h>
 
-/* a channel's numbers; its bias less what the input's zero point adds to a sum */
+/* a channel's bias, less what the input's zero point adds to a sum, and multiplier */
 static mur_mve_channel channel_of(const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                   int32_t channel, const int8_t *w, int32_t inputs)
 {
-    mur_mve_channel found = { plain->bias ? plain->bias[channel] : 0, plain->mul[channel],
-                              plain->shift[channel] };
+    mur_mve_channel found = { plain->bias ? plain->bias[channel] : 0, plain->mul[channel] };
 
     for (int32_t k = 0; k < inputs; k++)
         found.bias -= layer->in_zero * w[k];
@@ -39,23 +38,27 @@ int mur_mve_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 
 static size_t conv_packed_bytes(const mur_conv_s8 *layer)
 {
-    size_t channels = (size_t)layer->shape.groups * (size_t)mur_mve_channels(layer);
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+    size_t fours = (size_t)layer->shape.groups * (size_t)mur_mve_count(channels);
 
-    return channels * (sizeof(mur_mve_channel) + (size_t)mur_mve_inputs(layer)) + MUR_MVE_BYTES;
+    return fours * (MUR_MVE_FOUR * (size_t)mur_mve_inputs(layer) + sizeof(mur_mve_four));
 }
 
 static void conv_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
     int32_t inputs = mur_mve_inputs(layer), channels = layer->shape.out_c / layer->shape.groups;
-    mur_mve_channel *to = packed;
-    int8_t *weights = (int8_t *)(to + layer->shape.groups * mur_mve_channels(layer));
+    int32_t filled = MUR_MVE_FOUR * mur_mve_count(channels);
+    int8_t *weights = packed;
+    mur_mve_four *fours = (void *)(weights + layer->shape.groups * filled * inputs);
 
     memset(packed, 0, conv_packed_bytes(layer));
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
         const int8_t *w = plain->weights + c * inputs;
-        int32_t at = c / channels * mur_mve_channels(layer) + c % channels;
+        int32_t at = c / channels * filled + c % channels;
+        mur_mve_four *four = fours + at / MUR_MVE_FOUR;
 
-        to[at] = channel_of(layer, plain, c, w, inputs);
+        four->channel[at % MUR_MVE_FOUR] = channel_of(layer, plain, c, w, inputs);
+        four->shift[at % MUR_MVE_FOUR] = (int8_t)plain->shift[c];
         memcpy(weights + at * inputs, w, (size_t)inputs);
     }
 }
@@ -159,7 +162,7 @@ size_t mur_mve_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
 {
     size_t taps = (size_t)layer->shape.kernel_h * layer->shape.kernel_w;
 
-    return (size_t)layer->shape.out_c * (sizeof(mur_mve_channel) + taps) + MUR_MVE_BYTES;
+    return (size_t)layer->shape.out_c * (sizeof(mur_mve_channel) + taps + 1);
 }
 
 void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
@@ -174,7 +177,9 @@ void mur_mve_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
 
         to[c] = channel_of(layer, plain, c, w, taps);
         for (int32_t k = 0; k < taps; k++)
-            weights[c * taps + k % columns * rows + k / columns] = w[k];
+            weights[k % columns * rows + k / columns] = w[k];
+        weights[taps] = (int8_t)plain->shift[c];
+        weights += taps + 1;
     }
 }
 
@@ -185,9 +190,8 @@ size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
     int32_t planes = mur_mve_planes(&layer->shape);
     int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.rows : 0;
 
-    if (line.vectors == 1)
-        behind += planes * MUR_MVE_BYTES; /* weights, of a vector each */
-    return (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
+    return (size_t)mur_mve_shorts(&layer->shape, &line) * sizeof(mur_mve_short) +
+           (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
 }
 
 /* ---- depthwise, short windows of fours of channels ---- */
