@@ -300,6 +300,18 @@ static inline int32_t mur_line(int32_t a, int32_t a_mul, int32_t b, int32_t b_mu
     return (int32_t)((uint32_t)(a * a_mul) + (uint32_t)(b * b_mul) + (uint32_t)offset);
 }
 
+/* mur_add_s8 of a line_s8 for any core */
+static inline void mur_line_plain(const mur_add_s8 *layer, const int8_t *a, const int8_t *b,
+                                  int8_t *out)
+{
+    const mur_add_s8 l = *layer; /* in registers: out might be anything */
+
+    for (const int8_t *end = a + l.count; a != end;)
+        for (const int8_t *q = b, *b_end = b + l.b_count; q != b_end; q++)
+            *out++ = (int8_t)mur_clamp_asr(mur_line(*a++, l.a_mul, *q, l.b_mul, l.mul),
+                                           MUR_LINE_PLACES, l.min, l.max);
+}
+
 /* whether products are scaled by MUR_REQUANT_Q31 with a shift to the right, as nearly all are */
 static inline int mur_mul_is_short(const mur_mul_s8 *l)
 {

@@ -170,6 +170,29 @@ static void add(const void *descriptor, const int8_t *a, const int8_t *b, int8_t
     add_half(layer, a_is_half ? a : b, a_is_half ? b : a, out, count, a_is_half);
 }
 
+/* so many by a line's factors */
+static void sum_line(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out,
+                     int32_t count)
+{
+    const int32x4_t a_mul = vdupq_n_s32(layer->a_mul);
+    const int32x4_t min = vdupq_n_s32(layer->min), max = vdupq_n_s32(layer->max);
+
+    __asm__ volatile("dlstp.32 lr, %3\n"
+                     "1: vldrb.s32 q0, [%0], #4\n"
+                     "vldrb.s32 q1, [%1], #4\n"
+                     "vmlas.s32 q0, %q6, %5\n"
+                     "vmla.s32 q0, q1, %4\n"
+                     "vshr.s32 q0, q0, %9\n"
+                     "vmax.s32 q0, q0, %q7\n"
+                     "vmin.s32 q0, q0, %q8\n"
+                     "vstrb.32 q0, [%2], #4\n"
+                     "letp lr, 1b\n"
+                     : "+l"(a), "+l"(b), "+l"(out)
+                     : "r"(count), "r"(layer->b_mul), "r"(layer->mul), "w"(a_mul), "w"(min),
+                       "w"(max), "i"(MUR_LINE_PLACES)
+                     : "lr", "q0", "q1", "memory");
+}
+
 /* products, each rounded so, too */
 static void multiply(const void *descriptor, const int8_t *a, const int8_t *b, int8_t *out,
                      int32_t count)
@@ -216,6 +239,15 @@ void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, i
         run(add, layer, layer->count, layer->b_count, a, b, out);
 }
 
+/* b is not repeated first: the compiler gives shorter ones to add_s8 */
+void mur_mve_line_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    const int32_t some = layer->b_count;
+
+    for (int32_t left = layer->count; left > 0; left -= some, a += some, out += some)
+        sum_line(layer, a, b, out, some);
+}
+
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     if (!mur_mul_is_short(layer))
@@ -229,6 +261,11 @@ void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, i
 void mur_mve_add_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     mur_add_plain(layer, a, b, out);
+}
+
+void mur_mve_line_s8(const mur_add_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    mur_line_plain(layer, a, b, out);
 }
 
 void mur_mve_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)

@@ -609,14 +609,17 @@ static muc_status end_pair(muc_mcu_lowering *l, const muc_node *node, const char
     return MUC_OK;
 }
 
-/* A sum, if the layer is one; vectors have kernels for additions alone. */
+/* A sum, if the layer is one and the instruction set has a kernel for them: Helium's takes a b as
+ * long as a. */
 static const char *find_addition(const muc_mcu_lowering *l, const muc_node *node, mur_add_s8 *layer)
 {
     static const char name[] = "add_s8", line[] = "line_s8";
     const mur_add_s8 add = muc_mcu_add_of(l, node);
+    const muc_mcu_isa isa = muc_mcu_find_kernel(l->isa, line)->isa;
 
     *layer = add;
-    return muc_mcu_find_kernel(l->isa, line)->isa == muc_mcu_find_kernel(l->isa, name)->isa &&
+    return isa == muc_mcu_find_kernel(l->isa, name)->isa &&
+                   (isa != MUC_MCU_ISA_MVE || add.b_count == add.count) &&
                    muc_mcu_find_line(&add, layer)
                ? line
                : name;
