@@ -114,6 +114,10 @@ static void draw_layer(mur_conv_s8 *l)
     }
     shape->pad_top = (uint16_t)(draw() % shape->kernel_h);
     shape->pad_left = (uint16_t)(draw() % shape->kernel_w);
+    if (chance(12)) { /* windows without any input */
+        shape->pad_top = (uint16_t)(shape->pad_top + shape->kernel_h);
+        shape->pad_left = (uint16_t)(shape->pad_left + shape->kernel_w);
+    }
     pads_h = shape->pad_top + (int32_t)(draw() % shape->kernel_h);
     pads_w = shape->pad_left + (int32_t)(draw() % shape->kernel_w);
     shape->out_h = extent(shape->in_h, shape->kernel_h, shape->stride_h, shape->dilation_h, pads_h);

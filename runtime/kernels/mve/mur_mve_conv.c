@@ -7,20 +7,6 @@ static inline int32_t inputs_of(const mur_conv_shape *s)
     return s->kernel_h * s->kernel_w * s->in_c;
 }
 
-/* a window that is not all inside */
-static void gather_border(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
-                          int8_t *x)
-{
-    const mur_conv_shape *s = &layer->shape;
-    int32_t before = left < 0 ? -left : 0, after = left + s->kernel_w - s->in_w;
-    int32_t inside = s->kernel_w - before - (after > 0 ? after : 0), k = before * s->in_c;
-
-    mur_mve_put_value(x, layer->in_zero, inputs_of(s));
-    for (int32_t y = top; y < top + s->kernel_h; y++, k += s->kernel_w * s->in_c)
-        if (y >= 0 && y < s->in_h)
-            mur_mve_put(x, k, in + y * s->in_pitch + (left + before) * s->in_c, inside * s->in_c);
-}
-
 #if MUR_HAVE_MVE
 
 enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before they are spread */
@@ -45,23 +31,31 @@ static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t w
 
 #endif
 
-/* row by row */
+/* row by row, of which some columns may be outside the image */
 static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
                           int32_t is_inside, int8_t *x)
 {
     const mur_conv_shape *s = &layer->shape;
     int32_t rows = s->kernel_h, width = s->kernel_w * s->in_c, pitch = s->in_pitch;
+    int32_t count = width, k = 0, end = rows * width;
 
+    in += top * pitch + left * s->in_c;
     if (!is_inside) {
-        gather_border(layer, in, top, left, x);
+        int32_t before = mur_clamp(-left, 0, s->kernel_w), above = mur_clamp(-top, 0, rows);
+
+        mur_mve_put_value(x, layer->in_zero, end);
+        end = mur_clamp(s->in_h - top, 0, rows) * width;
+        count = (mur_clamp(s->in_w - left, 0, s->kernel_w) - before) * s->in_c;
+        k = above * width + before * s->in_c;
+        in += above * pitch + before * s->in_c;
+        if (count <= 0)
+            return;
+    } else if (width < MUR_MVE_BYTES && end <= NARROW) {
+        put_rows(x, in, rows, width, pitch);
         return;
     }
-    in += top * pitch + left * s->in_c;
-    if (width < MUR_MVE_BYTES && rows * width <= NARROW)
-        put_rows(x, in, rows, width, pitch);
-    else
-        for (int32_t k = 0; k < rows * width; k += width, in += pitch)
-            mur_mve_put(x, k, in, width);
+    for (; k < end; k += width, in += pitch)
+        mur_mve_put(x, k, in, count);
 }
 
 /* pixels of a row of a pointwise layer */
