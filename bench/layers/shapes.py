@@ -73,12 +73,16 @@ class Shape:
         return words
 
 
-# What once took more instructions as int8 than as floats, or than before, on a core with vectors; and how many times those on floats it may take
-CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): 1, Shape("average_pool", 16, 20, 3, 3, 1, 2, 1, 2): 1,
-          Shape("average_pool", 100, 1, 4, 4, 2, 1, 2, 1): 1, Shape("average_pool", 26, 12, 3, 3, 2, 2, 2, 1, pad="same"): .6,
-          Shape("add_short", 64, 1, 64, 64): 1, Shape("mul_short", 64, 1, 64, 64): 1, Shape("add_short", 60, 1, 33, 33, k_w=33): 1,
-          Shape("matmul", 7, 1, 300, 1): .1, Shape("matmul", 64, 1, 64, 1): .2,
-          Shape("matmul", 1, 1, 64, 64): .1}
+# What once took more instructions as int8 than as floats, or than before, and how many times those on floats it may take on boards
+CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("average_pool", 16, 20, 3, 3, 1, 2, 1, 2): {"m55": 1},
+          Shape("average_pool", 100, 1, 4, 4, 2, 1, 2, 1): {"m55": 1},
+          Shape("average_pool", 26, 12, 3, 3, 2, 2, 2, 1, pad="same"): {"m55": .6},
+          Shape("add_short", 64, 1, 64, 64): {"m55": 1}, Shape("mul_short", 64, 1, 64, 64): {"m55": 1},
+          Shape("add_short", 60, 1, 33, 33, k_w=33): {"m55": 1}, Shape("matmul", 7, 1, 300, 1): {"m55": .1},
+          Shape("matmul", 64, 1, 64, 1): {"m55": .2}, Shape("matmul", 1, 1, 64, 64): {"m55": .1},
+          Shape("depthwise", 1, 7, 6, 12, 5, 1, 2, 1, 1, 2, "same", 3): {"m4": .6, "m7": .6},
+          Shape("depthwise", 31, 15, 8, 8, 9, 9, 1, 2, pad="same"): {"m4": 1.1, "m7": 1.6},
+          Shape("depthwise", 6, 4, 64, 64, 5, 1, 2, 1, batch=3): {"m4": 2, "m7": 2.6}}
 
 
 def read(path):

@@ -43,31 +43,48 @@ static inline int32_t *mur_dsp_plane_sums(const mur_conv_s8 *layer, uint32_t *sc
 /* mur_dsp_depthwise_taps_s8's packed weights are of four channels each, the last four filled up
  * with zeros: mur_dsp_quad_head, then the kernel row by row as int8 [taps][4]. */
 
-/* Four channels' numbers; the order of members is the assembly's. */
 typedef struct mur_dsp_quad_head {
-    int32_t bias[4]; /* with -in_zero * the sum of the weights */
+    int32_t bias[4]; /* with -in_zero * the sum of the weights, doubled */
     struct {
-        uint32_t mul;  /* twice the multiplier modulo 2^32 */
-        int32_t shift; /* to the right, 1 to 31 */
+        int32_t mul, shift; /* to the right, less 1: 0 to 21 */
     } scale[4];
 } mur_dsp_quad_head;
 
-/* A tap: bytes from a window's first pixel in the plane, and its weights as halves. Behind the last
- * one is an offset of -1. */
+/* A tap: bytes from a window's first pixel in the plane, and its weights, doubled, as halves.
+ * Behind the last one is an offset of -1. */
 typedef struct mur_dsp_tap {
     int32_t offset;
     uint32_t even, odd; /* of channels 0 and 2, 1 and 3 */
 } mur_dsp_tap;
 
-/* The plane of four channels: all that windows touch, a word a pixel. */
+/* Every how many rows, or columns, of the image the plane of four channels has: it has none that no
+ * window touches. */
+static inline int32_t mur_dsp_taps_every(int32_t kernel, int32_t stride, int32_t pad)
+{
+    return kernel == 1 && pad == 0 ? stride : 1;
+}
+
+static inline int32_t mur_dsp_taps_every_row(const mur_conv_shape *s)
+{
+    return mur_dsp_taps_every(s->kernel_h, s->stride_h, s->pad_top);
+}
+
+static inline int32_t mur_dsp_taps_every_column(const mur_conv_shape *s)
+{
+    return mur_dsp_taps_every(s->kernel_w, s->stride_w, s->pad_left);
+}
+
+/* The plane: all that windows touch, a word a pixel. */
 static inline int32_t mur_dsp_taps_rows(const mur_conv_shape *s)
 {
-    return (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
+    return (s->out_h - 1) * (s->stride_h / mur_dsp_taps_every_row(s)) +
+           (s->kernel_h - 1) * s->dilation_h + 1;
 }
 
 static inline int32_t mur_dsp_taps_columns(const mur_conv_shape *s)
 {
-    return (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w + 1;
+    return (s->out_w - 1) * (s->stride_w / mur_dsp_taps_every_column(s)) +
+           (s->kernel_w - 1) * s->dilation_w + 1;
 }
 
 /* outputs to the layer's range, where it is not int8's */

@@ -6,86 +6,141 @@
 #include "mur_dsp.h"
 #include "mur_dsp_depthwise.h"
 
-/* Outputs two by two; the order of members is the assembly's. All but the constants are what comes
- * behind the last pair, afterwards. */
+/* What makes an output of a doubled sum: the multiplier, what is added ahead of the shift, and the
+ * shift to the right less 1. */
+typedef struct mur_dsp_tap_scale {
+    int32_t mul;
+    uint32_t add;
+    int32_t shift;
+} mur_dsp_tap_scale;
+
+/* Lines of outputs, two by two; the order of members is the assembly's. */
 typedef struct mur_dsp_taps {
-    const mur_dsp_tap *taps;
-    const uint8_t *x[2]; /* the first two windows: pixels of four int8, at a multiple of 4 bytes */
-    const mur_dsp_quad_head *head;
-    int8_t *out[2]; /* [4] */
-    int32_t zero;
-    int32_t pairs;            /* at least 1 */
+    const mur_dsp_tap *taps; /* at least 1; weights are doubled */
+    const uint8_t *x[2];     /* the first two windows: pixels of four int8, at multiples of 4 */
+    const int32_t *bias;     /* [4], doubled */
+    int8_t *out[2];          /* [channels]; no more bytes are written */
+    const mur_dsp_tap_scale *scales_end;
+    int32_t channels;         /* 1 to 4 */
+    int32_t left;             /* as `pairs`, to begin with */
     int32_t x_step, out_step; /* bytes from pair to pair */
+    int32_t pairs, lines;     /* of a line, and of such; at least 1 */
+    int32_t x_next, out_next; /* bytes from a line's end to the next line's beginning */
 } mur_dsp_taps;
 
 #if MUR_HAVE_DSP
 
-/* an output's products of channels `low` and `high` */
-#define MUR_DSP_TAP(x, turn, low, high) \
+/* products of channels `low` and `high` of an output, whose sums begin with others */
+#define MUR_DSP_TAP(x, turn, low, high, low_from, high_from) \
     "ldr lr, [" #x ", r11]\n" \
     "sxtb16 lr, lr" turn "\n" \
-    "smlabb " #low ", lr, r12, " #low "\n" \
-    "smlatt " #high ", lr, r12, " #high "\n"
+    "smlabb " #low ", lr, r12, " #low_from "\n" \
+    "smlatt " #high ", lr, r12, " #high_from "\n"
 
-/* both outputs of a channel; two shifts and sums at a time hide what each waits for */
-#define MUR_DSP_TAPS_STORE(channel, a, b) \
-    "ldrd r9, r10, [r12, #16 + 8 * " #channel "]\n" \
-    "smmlar " #a ", " #a ", r9, " #a "\n" \
-    "smmlar " #b ", " #b ", r9, " #b "\n" \
-    "add " #a ", " #a ", " #a ", asr #31\n" \
-    "add " #b ", " #b ", " #b ", asr #31\n" \
-    "asrs " #a ", " #a ", r10\n" \
-    "adc " #a ", " #a ", r11\n" \
-    "asrs " #b ", " #b ", r10\n" \
-    "adc " #b ", " #b ", r11\n" \
-    "ssat " #a ", #8, " #a "\n" \
-    "ssat " #b ", #8, " #b "\n" \
-    "strb " #a ", [r8, #" #channel "]\n" \
-    "strb " #b ", [lr, #" #channel "]\n"
+/* a tap of both outputs, whose second one's sums begin with others; flags: is there a next one? */
+#define MUR_DSP_TAP_PAIR(a, b, c, d) \
+    "ldr r12, [r8, #-8]\n" MUR_DSP_TAP(r10, "", r4, r6, a, c) MUR_DSP_TAP( \
+        r9, "", r0, r2, r0, r2) "ldr r12, [r8, #-4]\n" MUR_DSP_TAP(r10, ", ror #8", r5, r7, b, d) \
+        MUR_DSP_TAP(r9, ", ror #8", r1, r3, r1, r3) "ldr r11, [r8], #12\n" \
+                                                    "cmp r11, #0\n"
 
+/* both sums of a channel to int8, halves away from zero */
+#define MUR_DSP_TAPS_OUT(a, b) \
+    "ldmdb r12!, {r9, r10, r11}\n" \
+    "add r8, r10, " #a ", asr #31\n" \
+    "add lr, r10, " #b ", asr #31\n" \
+    "smmlar " #a ", " #a ", r9, r8\n" \
+    "smmlar " #b ", " #b ", r9, lr\n" \
+    "asr " #a ", " #a ", r11\n" \
+    "asr " #b ", " #b ", r11\n" \
+    "ssat " #a ", #8, " #a ", asr #1\n" \
+    "ssat " #b ", #8, " #b ", asr #1\n"
+
+/* On the stack a copy of *run; behind it, where the channels that are there begin, from the last.
+ */
 /* clang-format off */
 __attribute__((naked, noinline)) static void
-mur_dsp_taps_pairs(__attribute__((unused)) mur_dsp_taps *run)
+mur_dsp_taps_run(__attribute__((unused)) const mur_dsp_taps *run)
 {
-    __asm__ volatile("push {r0, r4-r11, lr}\n"
-                     "2: ldm r0, {r8, r9, r10, r12}\n"
+    __asm__ volatile("push {r4-r11, lr}\n"
+                     "ldr r1, [r0, #28]\n"
+                     "adr r2, 4f + 1\n"
+                     "mov r3, #36\n" /* bytes of the instructions of a channel */
+                     "mls r8, r1, r3, r2\n"
+                     "add r9, r0, #32\n"
+                     "ldm r9, {r1-r7}\n"
+                     "push {r1-r8}\n"
+                     "ldm r0, {r1-r8}\n"
+                     "push {r1-r8}\n"
+                     "1: ldm sp, {r8, r9, r10, r12}\n"
                      "ldm r12, {r0-r3}\n"
                      "ldr r11, [r8], #12\n"
-                     "mov r4, r0\n"
-                     "mov r5, r1\n"
-                     "mov r6, r2\n"
-                     "mov r7, r3\n"
-                     "1: ldr r12, [r8, #-8]\n"
-                     MUR_DSP_TAP(r9, "", r0, r2)
-                     MUR_DSP_TAP(r10, "", r4, r6)
-                     "ldr r12, [r8, #-4]\n"
-                     MUR_DSP_TAP(r9, ", ror #8", r1, r3)
-                     MUR_DSP_TAP(r10, ", ror #8", r5, r7)
-                     "ldr r11, [r8], #12\n"
-                     "cmp r11, #0\n"
-                     "bge 1b\n"
-                     "ldr r10, [sp]\n"
-                     "ldr r12, [r10, #12]\n"
-                     "ldrd r8, lr, [r10, #16]\n"
-                     "ldr r11, [r10, #24]\n"
-                     MUR_DSP_TAPS_STORE(0, r0, r4)
-                     MUR_DSP_TAPS_STORE(1, r1, r5)
-                     MUR_DSP_TAPS_STORE(2, r2, r6)
-                     MUR_DSP_TAPS_STORE(3, r3, r7)
-                     "ldr r0, [sp]\n"
-                     "ldrd r1, r2, [r0, #4]\n"
-                     "ldrd r3, r4, [r0, #28]\n"
-                     "ldr r5, [r0, #36]\n"
-                     "add r1, r1, r4\n"
-                     "add r2, r2, r4\n"
-                     "add r8, r8, r5\n"
-                     "add lr, lr, r5\n"
-                     "strd r1, r2, [r0, #4]\n"
-                     "strd r8, lr, [r0, #16]\n"
-                     "subs r3, r3, #1\n"
-                     "str r3, [r0, #28]\n"
-                     "bne 2b\n"
-                     "pop {r0, r4-r11, pc}\n" ::
+                     MUR_DSP_TAP_PAIR(r0, r1, r2, r3)
+                     "blt 3f\n"
+                     "2:\n"
+                     MUR_DSP_TAP_PAIR(r4, r5, r6, r7)
+                     "bge 2b\n"
+                     "3: ldr r11, [sp, #36]\n"
+                     "ldr r12, [sp, #24]\n"
+                     "add r9, r9, r11\n"
+                     "add r10, r10, r11\n"
+                     "strd r9, r10, [sp, #4]\n"
+                     "ldr pc, [sp, #60]\n"
+                     ".balign 4\n"
+                     MUR_DSP_TAPS_OUT(r3, r7)
+                     MUR_DSP_TAPS_OUT(r2, r6)
+                     MUR_DSP_TAPS_OUT(r1, r5)
+                     "5:\n"
+                     MUR_DSP_TAPS_OUT(r0, r4)
+                     "4:\n"
+                     ".if . - 5b - 36\n"
+                     ".error \"a channel takes other than 36 bytes\"\n"
+                     ".endif\n"
+                     "ldr r10, [sp, #28]\n"
+                     "ldrd r8, lr, [sp, #16]\n"
+                     "ldr r9, [sp, #40]\n"
+                     "cmp r10, #4\n"
+                     "bne 7f\n"
+                     "bfi r0, r1, #8, #8\n"
+                     "bfi r4, r5, #8, #8\n"
+                     "bfi r2, r3, #8, #8\n"
+                     "bfi r6, r7, #8, #8\n"
+                     "pkhbt r0, r0, r2, lsl #16\n"
+                     "pkhbt r4, r4, r6, lsl #16\n"
+                     "str r0, [r8]\n"
+                     "str r4, [lr]\n"
+                     "6: ldr r0, [sp, #32]\n"
+                     "add r8, r8, r9\n"
+                     "add lr, lr, r9\n"
+                     "subs r0, r0, #1\n"
+                     "strd r8, lr, [sp, #16]\n"
+                     "str r0, [sp, #32]\n"
+                     "bne 1b\n"
+                     "ldrd r0, r1, [sp, #44]\n"
+                     "ldrd r2, r3, [sp, #52]\n"
+                     "ldrd r9, r10, [sp, #4]\n"
+                     "subs r1, r1, #1\n"
+                     "add r8, r8, r3\n"
+                     "add lr, lr, r3\n"
+                     "add r9, r9, r2\n"
+                     "add r10, r10, r2\n"
+                     "str r0, [sp, #32]\n"
+                     "str r1, [sp, #48]\n"
+                     "strd r8, lr, [sp, #16]\n"
+                     "strd r9, r10, [sp, #4]\n"
+                     "bne 1b\n"
+                     "add sp, sp, #64\n"
+                     "pop {r4-r11, pc}\n"
+                     "7: strb r0, [r8]\n"
+                     "strb r4, [lr]\n"
+                     "cmp r10, #2\n"
+                     "blt 6b\n"
+                     "strb r1, [r8, #1]\n"
+                     "strb r5, [lr, #1]\n"
+                     "beq 6b\n"
+                     "strb r2, [r8, #2]\n"
+                     "strb r6, [lr, #2]\n"
+                     "b 6b\n" ::
                          : "memory");
 }
 /* clang-format on */
@@ -94,26 +149,29 @@ mur_dsp_taps_pairs(__attribute__((unused)) mur_dsp_taps *run)
 
 #include "mur_nn_arith.h"
 
-static inline void mur_dsp_taps_pairs(mur_dsp_taps *run)
+static inline int8_t mur_dsp_taps_output(const mur_dsp_taps *run, const uint8_t *x, int32_t c)
 {
-    for (; run->pairs > 0; run->pairs--)
-        for (int32_t i = 0; i < 2; i++) {
-            for (int32_t c = 0; c < 4; c++) {
-                int32_t sum = run->head->bias[c];
+    const mur_dsp_tap_scale *scale = run->scales_end - run->channels + c;
+    int32_t sum = run->bias[c];
 
-                for (const mur_dsp_tap *tap = run->taps; tap->offset >= 0; tap++) {
-                    const uint8_t *x = run->x[i] + tap->offset;
+    for (const mur_dsp_tap *tap = run->taps; tap->offset >= 0; tap++)
+        sum += (int8_t)x[tap->offset + c] *
+               (int16_t)((c & 1 ? tap->odd : tap->even) >> (c & 2 ? 16 : 0));
+    sum = mur_scale_q31(mur_asr(sum, 1), scale->mul, -scale->shift - 1);
+    sum += mur_asr((int32_t)scale->add, scale->shift + 1); /* the zero point */
+    return (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+}
 
-                    sum += (int8_t)x[c] *
-                           (int16_t)((c & 1 ? tap->odd : tap->even) >> (c & 2 ? 16 : 0));
-                }
-                sum = mur_scale_q31(sum, (int32_t)(run->head->scale[c].mul >> 1),
-                                    -run->head->scale[c].shift);
-                run->out[i][c] = (int8_t)mur_clamp(sum + run->zero, INT8_MIN, INT8_MAX);
-            }
-            run->x[i] += run->x_step;
-            run->out[i] += run->out_step;
-        }
+static inline void mur_dsp_taps_run(const mur_dsp_taps *run)
+{
+    for (int32_t i = 0; i < run->lines * run->pairs; i++) {
+        int32_t line = i / run->pairs, at = i * run->x_step + line * run->x_next;
+        int32_t to = i * run->out_step + line * run->out_next;
+
+        for (int32_t j = 0; j < 2; j++)
+            for (int32_t c = 0; c < run->channels; c++)
+                run->out[j][to + c] = mur_dsp_taps_output(run, run->x[j] + at, c);
+    }
 }
 
 #endif

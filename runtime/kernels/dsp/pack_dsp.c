@@ -575,15 +575,25 @@ size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
 
 /* ---- depthwise, any window ---- */
 
-/* One or two channels are no four. The plane of four is no larger than the output, or small. */
+/* bytes of the plane of four channels */
+static size_t quad_plane_bytes(const mur_conv_s8 *layer)
+{
+    return 4 * (size_t)mur_dsp_taps_rows(&layer->shape) *
+           (size_t)mur_dsp_taps_columns(&layer->shape);
+}
+
+/* One or two channels are no four. The plane is no larger than an output that may lie on its input,
+ * or little; with all of scratch a layer takes a tenth more than input and output, and 2 KiB. */
 int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;
+    size_t in = (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c;
+    size_t out = (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
+    size_t free = s->out_c == s->in_c && out <= in ? out : 0;
 
-    return s->groups == s->in_c && s->out_c == s->in_c && s->in_c > 2 &&
-           are_simple(layer, plain, 32, 31) &&
-           4 * mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s) <=
-               s->out_h * s->out_w * s->out_c + 1024;
+    return s->groups == s->in_c && s->out_c > 2 && are_simple(layer, plain, 31, 22) &&
+           quad_plane_bytes(layer) <= free + 1640 &&
+           mur_dsp_depthwise_taps_s8_scratch_bytes(layer) <= free + (in + out) / 10 + 2048;
 }
 
 static size_t quad_bytes(const mur_conv_s8 *layer)
@@ -594,22 +604,22 @@ static size_t quad_bytes(const mur_conv_s8 *layer)
 
 size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)(layer->shape.in_c + 3) / 4 * quad_bytes(layer);
+    return (size_t)(layer->shape.out_c + 3) / 4 * quad_bytes(layer);
 }
 
 void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                     void *packed)
 {
     memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
-    for (int32_t c = 0; c < layer->shape.in_c; c++) {
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
         mur_dsp_quad_head *head =
             (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
         uint8_t *weights = (uint8_t *)(head + 1) + (c & 3);
         view v = view_of(layer, plain, c);
 
-        head->bias[c & 3] = v.bias;
-        head->scale[c & 3].mul = 2 * (uint32_t)v.mul;
-        head->scale[c & 3].shift = -v.shift;
+        head->bias[c & 3] = 2 * v.bias;
+        head->scale[c & 3].mul = v.mul;
+        head->scale[c & 3].shift = -v.shift - 1;
         for (int32_t i = 0; v.weights && i < v.count; i++)
             weights[4 * i] = (uint8_t)v.weights[i];
     }
@@ -617,10 +627,9 @@ void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_pla
 
 size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    const mur_conv_shape *s = &layer->shape;
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
 
-    return ((size_t)s->kernel_h * s->kernel_w + 1) * sizeof(mur_dsp_tap) +
-           4 * (size_t)mur_dsp_taps_rows(s) * (size_t)mur_dsp_taps_columns(s);
+    return ((size_t)taps + 1) * sizeof(mur_dsp_tap) + quad_plane_bytes(layer);
 }
 
 /* ---- depthwise, wide ---- */
