@@ -1,10 +1,10 @@
 /* mur_dsp_bd.c - BlockDialect matrices on cores with SMLAD: a table has the two levels of every
  * byte, for each dialect, as half words. Two rows at once share what is loaded of the vector.
  *
- * A byte of codes, its two levels and SMLAD: three instructions for two weights, and four more for
- * every 64 that load the vector; blocks begin and end in a quarter of an instruction a weight. What
- * is loaded is used two instructions later at the earliest, so a core that issues two at once
- * (Cortex-M7) rarely waits.
+ * A byte of codes, its two levels and SMLAD: three instructions for two weights, and six more for
+ * every 64 that load the vector; blocks begin and end in a quarter of an instruction a weight. On
+ * Cortex-M7, which issues two at once, a byte can be used after three cycles and levels after two:
+ * bytes are loaded two pairs of columns before they are multiplied, and levels one.
  */
 #include "mur_bd_arith.h"
 #include "mur_decoder.h"
@@ -116,44 +116,42 @@ static void multiply_any(const bd_pairs *g, uint32_t first, uint32_t count)
     "mla    r9, r6, " b ", r9\n\t" \
     "strd   r8, r9, [sp]\n\t"
 
-/* Two columns of both rows, whose levels are in a and on their way to b; meanwhile the first row's
- * next levels to c, and the codes after those. r0, r1: codes, r3, r4: tables, r5, r6: sums */
-#define TWO(MULTIPLY, x, a, b, c, next, after) \
+/* Two columns of both rows, whose levels are in a and b; meanwhile the next ones' from codes in c
+ * and d, and codes after those to a and b. In this order Cortex-M7 waits for none of them. r0, r1:
+ * codes, r3, r4: tables, r5, r6: sums */
+#define TWO(MULTIPLY, x, a, b, c, d, after) \
     MULTIPLY("r5", a, x) \
-    CODES(a, "r1, #-" next) \
-    LEVELS(c, "r3") MULTIPLY("r6", b, x) CODES(b, "r0, #-" after) LEVELS(a, "r4")
-#define LOAD_X "ldmia  r2!, {r8-r11}\n\t"
+    CODES(a, "r0, #-" after) \
+    MULTIPLY("r6", b, x) CODES(b, "r1, #-" after) LEVELS(d, "r4") LEVELS(c, "r3")
+#define FOUR(MULTIPLY, x, y, after, next) \
+    TWO(MULTIPLY, x, "r7", "r12", "lr", "r11", after) TWO(ADD, y, "lr", "r11", "r7", "r12", next)
+#define LOAD_X "ldmia  r2!, {r8-r10}\n\t"
 /* A block's 32 columns; first what BEGIN does, between what the first columns need. Leaves the
  * headers in r3 and r4. */
 #define BLOCK \
     "ldrb   r5, [r0], #17\n\t" \
-    "ldrb   r6, [r1], #17\n\t" CODES("r7", "r0, #-16") "and    r3, r5, #0xf0\n\t" CODES( \
-        "r12", \
-        "r1, #-16") "and    r4, r6, #0xf0\n\t" \
-                    "add    r3, r10, r3, lsl #6\n\t" CODES( \
-                        "lr", "r0, #-15") "add    r4, r10, r4, lsl #6\n\t" LEVELS("r7", "r3") \
-                        LEVELS("r12", "r4") LOAD_X \
-                        TWO(SET, "r8", "r7", "r12", "lr", "15", \
-                            "14") TWO(ADD, "r9", "lr", "r7", "r12", "14", \
-                                      "13") TWO(ADD, "r10", "r12", "lr", "r7", "13", "12") \
-                            TWO(ADD, "r11", "r7", "r12", "lr", "12", "11") LOAD_X \
-                            TWO(ADD, "r8", "lr", "r7", "r12", "11", \
-                                "10") TWO(ADD, "r9", "r12", "lr", "r7", "10", \
-                                          "9") TWO(ADD, "r10", "r7", "r12", "lr", "9", "8") \
-                                TWO(ADD, "r11", "lr", "r7", "r12", "8", "7") LOAD_X \
-                                TWO(ADD, "r8", "r12", "lr", "r7", "7", \
-                                    "6") TWO(ADD, "r9", "r7", "r12", "lr", "6", "5") \
-                                    TWO(ADD, "r10", "lr", "r7", "r12", "5", "4") \
-                                        TWO(ADD, "r11", "r12", "lr", "r7", "4", "3") LOAD_X \
-                                        TWO(ADD, "r8", "r7", "r12", "lr", "3", "2") \
-                                            TWO(ADD, "r9", "lr", "r7", "r12", "2", "1") \
-                                                ADD("r5", "r12", "r10") CODES("r12", "r1, #-1") \
-                                                    LEVELS("r7", "r3") ADD("r6", "lr", "r10") \
-                                                        LEVELS("r12", "r4") \
-                                                            CODES("r3", "r0, #-17") \
-                                                                CODES("r4", "r1, #-17") \
-                                                                    ADD("r5", "r7", "r11") \
-                                                                        ADD("r6", "r12", "r11")
+    "ldrb   r6, [r1], #17\n\t" CODES("r7", "r0, #-16") \
+        CODES("r12", \
+              "r1, #-16") "and    r3, r5, #0xf0\n\t" \
+                          "and    r4, r6, #0xf0\n\t" \
+                          "add    r3, r10, r3, lsl #6\n\t" CODES( \
+                              "lr", "r0, #-15") "add    r4, r10, r4, lsl #6\n\t" CODES("r11", \
+                                                                                       "r1, #-15") \
+                              LEVELS("r7", "r3") LEVELS("r12", "r4") LOAD_X \
+                              FOUR(SET, "r8", "r9", "14", "13") TWO(ADD, "r10", "r7", "r12", "lr", \
+                                                                    "r11", "12") LOAD_X \
+                              TWO(ADD, "r8", "lr", "r11", "r7", "r12", "11") \
+                                  FOUR(ADD, "r9", "r10", "10", "9") LOAD_X \
+                                  FOUR(ADD, "r8", "r9", "8", "7") TWO(ADD, "r10", "r7", "r12", \
+                                                                      "lr", "r11", "6") LOAD_X \
+                                  TWO(ADD, "r8", "lr", "r11", "r7", "r12", "5") \
+                                      FOUR(ADD, "r9", "r10", "4", "3") LOAD_X \
+                                      FOUR(ADD, "r8", "r9", "2", "1") ADD("r5", "r7", "r10") \
+                                          ADD("r6", "r12", \
+                                              "r10") "ldr    r8, [r2], #4\n\t" LEVELS("lr", "r3") \
+                                              LEVELS("r11", "r4") CODES("r3", "r0, #-17") \
+                                                  CODES("r4", "r1, #-17") ADD("r5", "lr", "r8") \
+                                                      ADD("r6", "r11", "r8")
 
 /* sp: the rows' sums, then g. A function of its own, for all registers. */
 __attribute__((naked, noinline)) static void multiply_pairs(const bd_pairs *g
