@@ -108,10 +108,51 @@ static void digits_find_the_same_root(void **state)
     }
 }
 
+/* cores without floats take this way */
+static void exponentials_in_whole_numbers_have_the_same_bits(void **state)
+{
+    (void)state;
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 499) {
+        float y = mur_exp(mur_float_of((uint32_t)bits));
+        uint32_t found = mur_soft_exp((uint32_t)bits);
+
+        if (found != mur_float_bits(y) && !(y != y && mur_float_of(found) != mur_float_of(found)))
+            fail_msg("e^(the number of bits %08x) is %08x, expected %08x", (uint32_t)bits, found,
+                     mur_float_bits(y));
+    }
+}
+
 static uint32_t next_bits(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*seed >> 32);
+}
+
+/* of scales and sums as matrices have them, and of any */
+static void products_in_whole_numbers_have_the_same_bits(void **state)
+{
+    uint64_t seed = 1;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2000000; i++) {
+        uint32_t a = next_bits(&seed) >> 1, b = next_bits(&seed) >> 1;
+        int32_t sum = (int32_t)next_bits(&seed) >> next_bits(&seed) % 32;
+        float x, by;
+
+        if (i % 2) {
+            a = (a & 0xffffff) + (100u << 23);
+            b = (b & 0xffffff) + (110u << 23);
+        }
+        if (mur_soft_can_scale(sum, a, b)) {
+            x = (float)sum * (mur_float_of(a) * mur_float_of(b));
+            CHECK_EQ(mur_soft_scaled(sum, a, b), mur_float_bits(x));
+        }
+        x = mur_float_of(a | (next_bits(&seed) & MUR_SIGN_BIT));
+        by = i % 3 ? 127.0f / mur_abs(x) : mur_float_of(b);
+        if (mur_abs(x * by) <= 32768.0f && by > 1.2e-38f && by < 4e37f)
+            CHECK_EQ(mur_soft_quantized(mur_float_bits(x), mur_float_bits(by)),
+                     (int32_t)mur_round_even(x * by));
+    }
 }
 
 static void powers_and_rests_are_those_of_libm(void **state)
@@ -140,6 +181,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_as_near_as_promised),
         cmocka_unit_test(digits_find_the_same_root),
+        cmocka_unit_test(exponentials_in_whole_numbers_have_the_same_bits),
+        cmocka_unit_test(products_in_whole_numbers_have_the_same_bits),
         cmocka_unit_test(powers_and_rests_are_those_of_libm),
     };
 

@@ -12,6 +12,28 @@ static inline int16_t mur_round(float x)
     return (int16_t)mur_float_bits(x + MUR_SNAP);
 }
 
+/* mur_round(x * by) */
+static inline int16_t mur_round_product(float x, float by)
+{
+#if MUR_SOFT_FLOAT
+    return (int16_t)mur_soft_quantized(mur_float_bits(x), mur_float_bits(by));
+#else
+    return mur_round(x * by);
+#endif
+}
+
+/* what a sum of products is of scales */
+static inline float mur_scaled(int32_t sum, float scale, float by)
+{
+#if MUR_SOFT_FLOAT
+    uint32_t a = mur_float_bits(scale), b = mur_float_bits(by);
+
+    if (mur_soft_can_scale(sum, a, b))
+        return mur_float_of(mur_soft_scaled(sum, a, b));
+#endif
+    return (float)sum * (scale * by);
+}
+
 static inline uint32_t mur_greater(uint32_t most, float x)
 {
     uint32_t bits = mur_float_bits(x) << 1;

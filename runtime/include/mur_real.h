@@ -9,7 +9,7 @@
 #ifndef MUR_REAL_H
 #define MUR_REAL_H
 
-#include <stdint.h>
+#include "mur_real_soft.h"
 
 /* 1.5 * 2^23: added to a number below 2^22, the sum's last place is 1 and its low bits are the
  * number rounded to an integer, halves to even. */
@@ -199,11 +199,15 @@ static inline float mur_power_of_two(int32_t n)
 /* e^x, x first brought into -87..88. 1 unit. */
 static inline float mur_exp(float x)
 {
+#if MUR_SOFT_FLOAT
+    return mur_float_of(mur_soft_exp(mur_float_bits(x)));
+#else
     float shifted, p;
 
     x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
     p = mur_exp_rest(x, &shifted);
     return p * mur_float_of((mur_float_bits(shifted) - MUR_SNAP_BITS + 127) << 23);
+#endif
 }
 
 /* e^x of any x. 1 unit. */

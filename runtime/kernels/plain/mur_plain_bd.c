@@ -58,7 +58,7 @@ void mur_plain_linear_bd(const mur_matrix_low *matrix, uint32_t rows, const void
             for (uint32_t b = 0, i = 0; i < k; b++, i += MUR_BD_ELEMS)
                 add_block(four, b, x + i, mur_bd_count(k, i), sums);
             for (uint32_t r = 0; r < count; r++) {
-                float y = (float)sums[r] * (*scales * mur_half(row_scales[n + r]));
+                float y = mur_scaled(sums[r], *scales, mur_half(row_scales[n + r]));
 
                 out[n + r] = matrix->bias ? y + matrix->bias[n + r] : y;
             }

@@ -3,6 +3,7 @@
  * them.
  */
 #include "mur_decoder.h"
+#include "mur_decoder_arith.h"
 
 enum { FOUR = 4, STEP = 4 }; /* rows and columns at once */
 
@@ -51,7 +52,7 @@ static void multiply(const mur_matrix_q8 *matrix, const int8_t *x, float scale, 
 
         multiply_four(rows, x, k, sums);
         for (uint32_t r = 0; r < count; r++, n++)
-            out[n] = (float)sums[r] * (scale * matrix->scales[n]);
+            out[n] = mur_scaled(sums[r], scale, matrix->scales[n]);
         w += FOUR * k;
     }
 }

@@ -126,7 +126,7 @@ static void multiply(uint32_t bits, const mur_matrix_low *matrix, uint32_t rows,
             else
                 sum_4(w, x, k, sums);
             for (const int32_t *sum = sums; n < end; n++, sum++) {
-                float y = (float)(2 * *sum - total) * (*scales * mur_half(row_scales[n]));
+                float y = mur_scaled(2 * *sum - total, *scales, mur_half(row_scales[n]));
 
                 out[n] = matrix->bias ? y + matrix->bias[n] : y;
             }

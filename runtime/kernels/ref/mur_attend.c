@@ -107,7 +107,7 @@ static float power(int32_t n)
 static void round_by(float inverse, uint32_t count, const float *x, int16_t *q)
 {
     for (uint32_t i = 0; i < count; i++)
-        q[i] = mur_round(x[i] * inverse);
+        q[i] = mur_round_product(x[i], inverse);
 }
 
 /* Writes the scale of x at pos and quantizes x by it. */

@@ -23,7 +23,7 @@ static float quantize(const float *x, uint32_t count, int8_t *q)
     float inverse, scale = scale_of(x, count, &inverse);
 
     for (uint32_t i = 0; i < count; i++)
-        q[i] = (int8_t)mur_round(x[i] * inverse);
+        q[i] = (int8_t)mur_round_product(x[i], inverse);
     return scale;
 }
 
