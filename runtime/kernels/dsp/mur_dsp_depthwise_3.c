@@ -6,35 +6,8 @@
 #include "mur_dsp_depthwise.h"
 #include "mur_nn_arith.h"
 
-/* a channel's numbers, out of its words at head and its bytes at tail */
-static void set_channel(const mur_conv_s8 *layer, const uint32_t *head, const int8_t *tail,
-                        mur_dsp_block *block)
-{
-    int32_t zero = layer->output.zero, up = MUR_DSP_BLOCK_SHIFT + 1 - tail[0];
-    uint32_t bias = head[0];
-
-    block->mul = (int32_t)(head[1] >> 1);
-    block->shift = tail[0] - 1;
-    if (zero == INT8_MIN && up >= 2 && up <= 8 && bias + (1u << 22) < 1u << 23) {
-        bias <<= up - 1;
-        block->bias = bias & INT32_MAX;
-        block->round = (1 << (up - 2)) + (2 * zero + 1) * (1 << (MUR_DSP_BLOCK_SHIFT - 1));
-    } else {
-        up = 1;
-        block->bias = bias | 1u << 31;
-        block->round = (2 * zero + 1) * (1 << block->shift);
-    }
-#pragma GCC unroll 3
-    for (int32_t i = 0; i < 3; i++, tail += 3) {
-        uint32_t w0 = (uint32_t)tail[1] << up, w1 = (uint32_t)tail[2] << up;
-        uint32_t w2 = (uint32_t)tail[3] << up;
-
-        block->w[i][0] = mur_halves(w0, w1);
-        block->w[i][1] = mur_halves(w1, w2);
-    }
-}
-
-static void set_block(const mur_conv_s8 *layer, const mur_word *x, mur_dsp_block *block)
+static void set_block(const mur_conv_s8 *layer, const mur_word *x, int8_t *out,
+                      mur_dsp_block *block)
 {
     const mur_conv_shape *s = &layer->shape;
 
@@ -47,6 +20,11 @@ static void set_block(const mur_conv_s8 *layer, const mur_word *x, mur_dsp_block
     block->pairs = (s->out_w + 1) >> 1;
     block->last_step = s->out_w & 1 ? 0 : s->out_c;
     block->out_step = s->out_c;
+    block->out = out - block->up;
+    block->head = layer->packed;
+    block->tail = (const int8_t *)(block->head + MUR_DSP_PLANE_WORDS * s->in_c);
+    block->zero = 2 * layer->output.zero + 1;
+    block->channels = s->in_c;
 }
 
 /* the part of the image that windows touch, at its place in the plane */
@@ -71,23 +49,16 @@ static void set_columns(const mur_conv_s8 *layer, mur_word *x, mur_dsp_columns *
 
 void mur_dsp_depthwise_3_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    const mur_conv_shape *s = &layer->shape;
-    const uint32_t *head = layer->packed;
-    const int8_t *tail = (const int8_t *)(head + MUR_DSP_PLANE_WORDS * s->in_c);
     int32_t words = mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2;
     uint32_t border = ((uint32_t)layer->in_zero & 0xffff) * 0x10001;
     mur_word *x = scratch;
-    mur_dsp_block_channel channel;
+    mur_dsp_block block;
 
-    set_block(layer, x, &channel.block);
-    set_columns(layer, x, &channel.image);
+    set_block(layer, x, out, &block);
+    set_columns(layer, x, &block.image);
+    block.image.from = in;
     for (int32_t i = 0; i < words; i++)
         x[i] = border;
-    for (int32_t c = 0; c < s->in_c; c++, head += MUR_DSP_PLANE_WORDS, tail += 10) {
-        channel.image.from = in + c;
-        channel.block.out = out + c - channel.block.up;
-        set_channel(layer, head, tail, &channel.block);
-        mur_dsp_run_blocks(&channel);
-    }
+    mur_dsp_run_blocks(&block);
     mur_dsp_clamp(layer, out);
 }
