@@ -184,18 +184,10 @@ static __attribute__((noinline, hot)) void mur_dsp_gather1(const mur_dsp_window 
     const mur_conv_shape *s = &window->layer->shape;
     int32_t words = window->runs.run_words, rest = window->runs.rest, at = 0;
     uint32_t *behind = x + window->runs.whole_words * 2 * pixels;
-    const int8_t *row = window->in + top * s->in_pitch + column * s->in_c;
-    /* alone, as Cortex-M7 has them, with a row below, whose bytes are the memory behind the last
-     * run */
-    int32_t is_inside = MUR_DUAL_ISSUE && pixels == 1 && column >= 0 &&
-                        column <= mur_dsp_last_column(s) && s->in_w > 3 && top >= 0 &&
-                        top + (s->kernel_h - 1) * s->dilation_h < s->in_h - 1;
 
-    for (int32_t i = 0; i < s->kernel_h;
-         i++, top += s->dilation_h, row += s->dilation_h * s->in_pitch)
+    for (int32_t i = 0; i < s->kernel_h; i++, top += s->dilation_h)
         for (int32_t j = 0; j < window->runs.a_row; j++, x += words * 2 * pixels) {
-            const int8_t *from = is_inside ? row + j * s->dilation_w * s->in_c
-                                           : mur_dsp_find_run(window, top, column, j);
+            const int8_t *from = mur_dsp_find_run(window, top, column, j);
 
             mur_dsp_widen1(x, pixels, from, words);
             for (int32_t k = 0; k < rest; k++)
