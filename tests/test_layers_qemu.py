@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench/layers/count on emulated boards: every layer has the bits of the reference, and no board has more slow layers, a slower
-worst layer or more large arenas than bench/layers.csv says; of layers drawn by chance, the bits. On Cortex-M4, M7 and M55 no layer that once
-was slower than on floats, or than before, is so again.
+worst layer or more large arenas than bench/layers.csv says; of layers drawn by chance, the bits. On Cortex-M4, M7 and M55 no layer takes
+more modelled cycles than a peer's, and none that once was slower than on floats, or than before, is so again.
 
     test_layers_qemu.py MUC [BOARD...]
 """
@@ -26,10 +26,17 @@ def check(board, *options):
     assert done.returncode == 0, f"bench/layers/count ends with {done.returncode}"
 
 
+def check_cycles(board):
+    need(*(("arm-none-eabi-objdump",) if board == "m4" else ("llvm-mca-22", "llvm-objdump-22")))
+    check(board, "--cycles")
+
+
 def cases():
     for board in BOARDS:
         if TABLE.exists():
             yield f"layers rows of the table on {board}", functools.partial(check, board, "--check")
+        if TABLE.exists() and board in ("m4", "m7", "m55"):
+            yield f"layers rows of the table in cycles on {board}", functools.partial(check_cycles, board)
         yield f"layers drawn by chance on {board}", functools.partial(check, board, "--generated", "20")
         if board in ("m4", "m7", "m55"):
             yield f"layers that were too slow on {board}", functools.partial(check, board, "--cliffs")
