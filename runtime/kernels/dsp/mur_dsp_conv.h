@@ -60,7 +60,8 @@ static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
     return 2 + 2 * runs->words + 3;
 }
 
-/* the same of four channels, for mur_single_conv_s8 */
+/* The same of four channels, for mur_single_conv_s8. If channels of a group are no fours, the last
+ * four ends with the last channel, and has some of those before again. */
 static inline int32_t mur_dsp_quad_words(int32_t words)
 {
     return 9 + 4 * words;

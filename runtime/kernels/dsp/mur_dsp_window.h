@@ -16,7 +16,6 @@
 typedef struct mur_dsp_window {
     const mur_conv_s8 *layer;
     mur_dsp_runs runs;
-    int32_t is_run;         /* is a window one run of words, in a row that is never outside? */
     uint32_t *x;            /* inputs of one or four pixels, of a group */
     int8_t *border;         /* a run with bytes outside the image */
     const int8_t *in, *end; /* the group's first channel; behind the image */

@@ -5,25 +5,18 @@
 
 /* All output channels of a group of inputs; what changes from group to group is set by multiply. */
 typedef struct quads {
-    mur_dsp_quad quad; /* of whole fours of channels */
+    mur_dsp_quad quad; /* of some fours of channels */
     const uint32_t *w;
     int32_t channels, quad_words, group_words;
 } quads;
 
-/* the channels behind the last whole four, by way of pixels with room for all four */
-static __attribute__((noinline, cold)) void multiply_last(const quads *all, int8_t *out)
+/* some fours of channels */
+static void multiply_fours(quads *all, const uint32_t *w, int32_t fours, int8_t *out)
 {
-    mur_dsp_quad quad = all->quad;
-    int8_t last[16];
-
-    quad.w = quad.w_end;
-    quad.w_end += all->quad_words;
-    quad.out = last;
-    quad.out_step = 4;
-    mur_dsp_run_quads(&quad);
-    for (int32_t i = 0; i < quad.pixels; i++, out += all->quad.out_step)
-        for (int32_t c = 0; c < (all->channels & 3); c++)
-            out[c] = last[4 * i + c];
+    all->quad.w = w;
+    all->quad.w_end = w + fours * all->quad_words;
+    all->quad.out = out;
+    mur_dsp_run_quads(&all->quad);
 }
 
 /* a group of up to four pixels */
@@ -33,14 +26,10 @@ static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels
     int32_t channels = all->channels;
 
     out += group * channels;
-    all->quad.w = all->w + group * all->group_words;
-    all->quad.w_end = all->quad.w + (channels >> 2) * all->quad_words;
-    all->quad.out = out;
     all->quad.pixels = pixels;
-    if (channels > 3)
-        mur_dsp_run_quads(&all->quad);
+    multiply_fours(all, all->w + group * all->group_words, channels >> 2, out);
     if (channels & 3)
-        multiply_last(all, out + (channels & ~3));
+        multiply_fours(all, all->quad.w_end, 1, out + channels - 4);
     mur_dsp_clamp_pixels(window->layer, pixels, channels, out);
 }
 

@@ -124,10 +124,9 @@ static int is_pair(const view *a, const view *b, int32_t bits)
     return is_simple(a, bits) && is_simple(b, 24) && fits_halfwords(a, b);
 }
 
-/* do all pairs? Of first channels `bits` are the most that a sum may have, of all `shift` the
- * longest shift. */
-static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
-                     int32_t shift)
+/* ---- conv ---- */
+
+int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
@@ -135,17 +134,10 @@ static int are_pairs(const mur_conv_s8 *layer, const mur_conv_plain *plain, int3
         view a, b;
 
         c += take_pair(layer, plain, view_of, c, &a, &b);
-        if (!is_pair(&a, &b, bits) || -a.shift > shift || -b.shift > shift)
+        if (!is_pair(&a, &b, 32))
             return 0;
     }
     return 1;
-}
-
-/* ---- conv ---- */
-
-int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return are_pairs(layer, plain, 32, 31);
 }
 
 size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -240,17 +232,43 @@ static int32_t quads_of(const mur_conv_s8 *layer)
     return (layer->shape.out_c / layer->shape.groups + 3) / 4 * layer->shape.groups;
 }
 
-/* Doubled sums of 32 bits. Groups are not filled up by more than a channel; a single vector, which
- * has scratch for four here, is short. Channels filled up to fours, at 15 cycles for what takes 16
- * in pairs, are no more work than pairs, and rows have two pixels. */
+/* where the four of a group that begins at channel c does, if not all of it is there */
+static int32_t four_at(const mur_conv_s8 *layer, int32_t c)
+{
+    int32_t channels = layer->shape.out_c / layer->shape.groups, left = channels - c % channels;
+
+    return left < 4 ? c + left - 4 : c;
+}
+
+/* doubled sums of 32 bits */
+static int are_fours(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    int32_t channels = layer->shape.out_c / layer->shape.groups;
+
+    if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
+        return 0;
+    for (int32_t first = 0; first < layer->shape.out_c; first += channels)
+        for (int32_t i = 0; i < channels; i += 2) {
+            int32_t c = four_at(layer, first + (i & ~3)) + (i & 2);
+            view a = view_of(layer, plain, c), b = view_of(layer, plain, c + 1);
+
+            if (!is_pair(&a, &b, 31) || -a.shift > 22 || -b.shift > 22)
+                return 0;
+        }
+    return 1;
+}
+
+/* Groups are not filled up by more than a channel; a single vector, which has scratch for four
+ * here, is short. Channels filled up to fours, at 15 cycles for what takes 16 in pairs, are no more
+ * work than pairs, and rows have two pixels. */
 int mur_single_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     int32_t channels = layer->shape.out_c / layer->shape.groups, last = channels & 3;
 
-    return (layer->shape.groups == 1 || last == 0 || last == 3) &&
+    return channels > 3 && (layer->shape.groups == 1 || last == 0 || last == 3) &&
            15 * ((channels + 3) & ~3) <= 16 * ((channels + 1) & ~1) &&
            (mur_dsp_is_vector(layer) ? layer->shape.in_c <= 128 : layer->shape.out_w > 1) &&
-           are_pairs(layer, plain, 31, 22);
+           are_fours(layer, plain);
 }
 
 size_t mur_single_conv_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -265,33 +283,34 @@ size_t mur_single_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
     return window_bytes(layer, 0);
 }
 
+/* four channels; returns their end */
+static uint32_t *pack_four(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t c,
+                           uint32_t *out)
+{
+    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    uint32_t shifts = 0;
+
+    for (int32_t pair = 0; pair < 2; pair++, c += 2) {
+        view a = view_of(layer, plain, c), b = view_of(layer, plain, c + 1);
+        uint32_t *to = pack_pair(&a, &b, &runs, 2, out + pair);
+
+        to[0] = (uint32_t)a.mul;
+        to[2] = (uint32_t)b.mul;
+        shifts |= ((uint32_t)(-a.shift - 1) | (uint32_t)(-b.shift - 1) << 8) << 16 * pair;
+    }
+    out += mur_dsp_quad_words(runs.words);
+    out[-1] = shifts;
+    return out;
+}
+
 void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
 {
     int32_t channels = layer->shape.out_c / layer->shape.groups;
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
     uint32_t *out = packed;
 
-    for (int32_t c = 0; c < layer->shape.out_c;) {
-        uint32_t shifts = 0;
-
-        for (int32_t pair = 0; pair < 2; pair++, out++) {
-            uint32_t *to = out;
-            view a, b;
-
-            if (pair == 0 || c % channels != 0) {
-                c += take_pair(layer, plain, view_of, c, &a, &b);
-            } else { /* none is left in the group */
-                make_constant(&a, 0, 0);
-                b = a;
-            }
-            to = pack_pair(&a, &b, &runs, 2, to);
-            to[0] = (uint32_t)a.mul;
-            to[2] = (uint32_t)b.mul;
-            shifts |= ((uint32_t)(-a.shift - 1) | (uint32_t)(-b.shift - 1) << 8) << 16 * pair;
-        }
-        out += mur_dsp_quad_words(runs.words) - 2;
-        out[-1] = shifts;
-    }
+    for (int32_t first = 0; first < layer->shape.out_c; first += channels)
+        for (int32_t c = 0; c < channels; c += 4)
+            out = pack_four(layer, plain, four_at(layer, first + c), out);
 }
 
 /* ---- conv of few inputs ---- */
@@ -355,7 +374,7 @@ void mur_dsp_conv_few_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pl
         for (int32_t c = 0; c < channels; c += 4) {
             int32_t left = channels - c - 4; /* behind these */
 
-            out = pack_few(layer, plain, group * channels + (left < 0 ? channels - 4 : c), out);
+            out = pack_few(layer, plain, four_at(layer, group * channels + c), out);
             *out++ = (uint32_t)(left < 0 ? 0 : left < 4 ? left : 4);
         }
 }
