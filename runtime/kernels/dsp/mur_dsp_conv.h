@@ -46,12 +46,25 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
-/* bytes of the widened inputs of a tile's pixels, of one group: of four, or of one if a row has
- * fewer and a pixel may be alone */
-static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs,
-                                           int alone)
+enum { MUR_DSP_MOST_FOURS = 8 }; /* fours of pixels that are widened at once */
+
+/* How many fours that is: of a window that is one run of few inputs many, as long as 512 bytes hold
+ * them. A kernel that takes a pixel alone takes one four. */
+static inline int32_t mur_dsp_fours(const mur_conv_s8 *layer, const mur_dsp_runs *runs, int alone)
 {
-    return (size_t)runs->words * (alone && layer->shape.out_w < 4 ? 8 : 32);
+    int32_t fours = 2 * MUR_DSP_MOST_FOURS / runs->words;
+
+    if (alone || fours < 1 || layer->shape.groups > 1 || runs->words != runs->run_words)
+        return 1;
+    return fours < MUR_DSP_MOST_FOURS ? fours : MUR_DSP_MOST_FOURS;
+}
+
+/* bytes of the widened inputs of that many pixels, of one group; of one pixel if a row has fewer
+ * than four and a pixel may be alone */
+static inline size_t mur_dsp_widened_bytes(const mur_conv_s8 *layer, const mur_dsp_runs *runs,
+                                           int alone, int32_t fours)
+{
+    return (size_t)(runs->words * (alone && layer->shape.out_w < 4 ? 8 : 32 * fours));
 }
 
 /* words of two channels' weights, with biases, multipliers and shifts */

@@ -133,7 +133,7 @@ static void run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t s
 
 #endif
 
-/* a group of up to four pixels */
+/* a group of up to four pixels, or of fours */
 static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
 {
     const few *all = window->kernel;
@@ -142,7 +142,8 @@ static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels
 
     out += group * all->channels;
     for (int32_t i = 0; i < pixels; i += 2)
-        run_two(window->x + i, w, out + i * step, i + 1 < pixels ? step : 0, left_out);
+        run_two(window->x + (i >> 2) * window->runs.words * 8 + (i & 3), w, out + i * step,
+                i + 1 < pixels ? step : 0, left_out);
     mur_dsp_clamp_pixels(window->layer, pixels, all->channels, out);
 }
 

@@ -1,5 +1,5 @@
-/* mur_dsp_quad.h - sums of products of up to four pixels with all output channels, two pixels by
- * four channels at a time, requantized: the inner loop of mur_single_conv_s8. Two inputs take 14
+/* mur_dsp_quad.h - sums of products of pixels with all output channels, two pixels by four channels
+ * at a time, requantized: the inner loop of mur_single_conv_s8. Two inputs take 14
  * instructions for 16 products, with all loads side by side, where a core that issues one
  * instruction at a time reads fastest.
  *
@@ -15,13 +15,13 @@
 
 /* The order of members is the assembly's. */
 typedef struct mur_dsp_quad {
-    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns */
+    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns, four behind four */
     const uint32_t *w_end;
     int8_t *out;
     int32_t out_step; /* from pixel to pixel */
     int32_t zero;     /* twice the output's zero point, plus 1 */
     int32_t words;    /* of inputs, by fours: at least 1 */
-    int32_t pixels;   /* 1 to 4 */
+    int32_t pixels;   /* 1 to 4, or fours */
     const uint32_t *w;
 } mur_dsp_quad;
 
@@ -168,8 +168,12 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "subs r8, r8, #2\n"
                      "ble 6f\n"
                      "add r9, r9, r10, lsl #1\n"
-                     "add r11, r11, #8\n"
-                     "add r12, r12, #8\n"
+                     "sub r7, r12, r11\n"
+                     "lsls r6, r8, #30\n" /* of these four, the other two are left, or none is */
+                     "ite ne\n"
+                     "addne r11, r11, #8\n"
+                     "subeq r11, r12, #8\n"
+                     "add r12, r11, r7\n"
                      "cmp r8, #1\n"
                      "it eq\n"
                      "moveq r10, #0\n"
@@ -203,11 +207,12 @@ static inline void mur_dsp_run_quads(const mur_dsp_quad *quad)
 
         for (int32_t i = 0; i < 2 * quad->pixels; i++) { /* pairs of outputs */
             int32_t pair = i & 1, a = (int32_t)w[pair], b = (int32_t)w[2 + pair];
-            const uint32_t *x = quad->x + (i >> 1), *h = w + 4 + pair;
+            const uint32_t *x = quad->x + (i >> 3) * 8 * quad->words + (i >> 1 & 3);
+            const uint32_t *h = w + 4 + pair;
             int8_t *to = out + (i >> 1) * quad->out_step + 2 * pair;
             uint32_t shifts = last[4] >> 16 * pair;
 
-            for (; x < quad->x_end; h += 2, x += 4) {
+            for (; h < last; h += 2, x += 4) {
                 a = mur_smlad(*x, mur_sxtb16(*h), a);
                 b = mur_smlad(*x, *h, b);
             }

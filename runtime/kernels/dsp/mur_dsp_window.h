@@ -1,8 +1,9 @@
 /* mur_dsp_window.h - the inputs of windows, for mur_dsp_conv_s8 and mur_dsp_conv_wide_s8.
  *
- * The inputs of a group of four neighbouring pixels (of one, where a row ends) are widened to int16
- * in scratch, in the order of the weights; then one run over the group's output channels. A kernel
- * row is one run of bytes unless it is dilated or grouped. */
+ * The inputs of four neighbouring pixels (of one, where a row ends) are widened to int16 in
+ * scratch, in the order of the weights, of windows of one short run those of some fours one behind
+ * another; then one run over the group's output channels. A kernel row is one run of bytes unless
+ * it is dilated or grouped. */
 #ifndef MUR_DSP_WINDOW_H
 #define MUR_DSP_WINDOW_H
 
@@ -16,7 +17,8 @@
 typedef struct mur_dsp_window {
     const mur_conv_s8 *layer;
     mur_dsp_runs runs;
-    uint32_t *x;            /* inputs of one or four pixels, of a group */
+    uint32_t *x; /* inputs of one or four pixels, of a group, or of `fours` fours */
+    int32_t fours;
     int8_t *border;         /* a run with bytes outside the image */
     const int8_t *in, *end; /* the group's first channel; behind the image */
     void *kernel;           /* what mur_dsp_multiply keeps from group to group */
@@ -249,7 +251,7 @@ mur_dsp_gather_pixels(const mur_dsp_window *window, int32_t pixels, int32_t top,
             mur_dsp_gather1(window, window->x + i, 4, top, column);
 }
 
-/* a group of up to four pixels, whose inputs lie in window->x */
+/* a group of up to four pixels, or of fours of them, whose inputs lie in window->x */
 typedef void mur_dsp_multiply(const mur_dsp_window *window, int32_t group, int32_t pixels,
                               int8_t *out);
 
@@ -260,7 +262,8 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
 {
     const mur_conv_shape *s = &window->layer->shape;
     int32_t column = -s->pad_left, groups = s->groups, depth = s->in_c, pixels;
-    int32_t step = s->stride_w * s->in_c, pitch = s->dilation_h * s->in_pitch, last = -1;
+    int32_t step = s->stride_w * s->in_c, last = -1;
+    int32_t next = left_over != 1 && s->kernel_h == 1 ? 4 * step : s->dilation_h * s->in_pitch;
 
     if (groups > 1)
         depth /= groups;
@@ -275,9 +278,14 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
         pixels = left >= 4 ? 4 : left_over == 1 ? 1 : left;
         window->in = in;
         if (pixels == 4 && column >= 0 && column <= last) {
-            mur_dsp_gather_runs(window, 0, s->kernel_h, in + top * s->in_pitch + column * s->in_c,
-                                step, pitch);
-            multiply(window, 0, 4, out);
+            int32_t fours = left_over == 1 ? 1 : window->fours;
+
+            if (4 * fours > left || column + 4 * (fours - 1) * s->stride_w > last)
+                fours = 1;
+            pixels = 4 * fours;
+            mur_dsp_gather_runs(window, 0, fours * s->kernel_h,
+                                in + top * s->in_pitch + column * s->in_c, step, next);
+            multiply(window, 0, pixels, out);
         } else {
             for (int32_t group = 0; group < groups; group++, window->in += depth) {
                 if (left_over == 1 && pixels == 1)
@@ -319,7 +327,8 @@ mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *
                  layer->shape.in_w * layer->shape.in_c;
     window.runs = mur_dsp_runs_of(layer);
     window.x = scratch;
-    x_bytes = mur_dsp_widened_bytes(layer, &window.runs, left_over == 1);
+    window.fours = mur_dsp_fours(layer, &window.runs, left_over == 1);
+    x_bytes = mur_dsp_widened_bytes(layer, &window.runs, left_over == 1, window.fours);
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.rest > 0) /* their last word is not filled */
         memset(scratch, 0, x_bytes);

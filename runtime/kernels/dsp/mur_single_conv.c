@@ -19,7 +19,7 @@ static void multiply_fours(quads *all, const uint32_t *w, int32_t fours, int8_t 
     mur_dsp_run_quads(&all->quad);
 }
 
-/* a group of up to four pixels */
+/* a group of up to four pixels, or of fours */
 static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
 {
     quads *all = window->kernel;

@@ -154,7 +154,7 @@ static size_t window_bytes(const mur_conv_s8 *layer, int alone)
 
     int has_border = !mur_dsp_is_vector(layer) || runs.run_words * 4 > runs.bytes;
 
-    return mur_dsp_widened_bytes(layer, &runs, alone) +
+    return mur_dsp_widened_bytes(layer, &runs, alone, mur_dsp_fours(layer, &runs, alone)) +
            (has_border ? ((size_t)runs.bytes + 15) & ~(size_t)15 : 0);
 }
 
