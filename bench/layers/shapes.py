@@ -4,6 +4,8 @@ import dataclasses
 import math
 import random
 
+import operators
+
 COLUMNS = ["kind", "in_h", "in_w", "in_c", "out_c", "k_h", "k_w", "stride_h", "stride_w", "dilation", "multiplier_or_groups", "pad"]
 WINDOWS = ("depthwise", "conv", "pointwise", "average_pool", "max_pool")
 REPEATED = ("add_short", "mul_short")  # whose second operand has k_w elements, again and again
@@ -85,6 +87,12 @@ CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("av
           Shape("depthwise", 6, 4, 64, 64, 5, 1, 2, 1, batch=3): {"m4": 2, "m7": 2.6}}
 
 
+def cliffs(board):
+    """Of a board: layers that once were too slow there, and their bars."""
+    layers = {shape: bars[board] for shape, bars in CLIFFS.items() if board in bars}
+    return {**layers, **{"m4": operators.CLIFFS, "m55": operators.VECTOR_CLIFFS}.get(board, {})}
+
+
 def read(path):
     """The shapes of a table, and of each core what its peer takes: {core: {shape: (instructions, scratch bytes)}}."""
     shapes, peers = {}, {}
@@ -141,6 +149,8 @@ def listed(values):
 
 def graph(shape, seed, is_float=False):
     """The text of the layer's graph: full-range int8, zero points within 20, scales that spread outputs over some 40 steps."""
+    if isinstance(shape, operators.Operator):
+        return shape.graph(seed, is_float)
     chance = random.Random(seed)
     out_h, out_w = shape.extents()
     inputs, outputs = [shape.batch, shape.in_h, shape.in_w, shape.in_c], [shape.batch, out_h, out_w, shape.out_c]

@@ -41,6 +41,17 @@ static inline int32_t mur_shift_left(int32_t x, int32_t by)
     return (int32_t)((uint32_t)x << by);
 }
 
+/* n bytes, each the same */
+static inline void mur_fill(int8_t *to, int8_t byte, uint32_t n)
+{
+    const uint32_t four = (uint8_t)byte * 0x01010101u;
+
+    for (; n >= sizeof(four); n -= (uint32_t)sizeof(four), to += sizeof(four))
+        __builtin_memcpy(to, &four, sizeof(four));
+    while (n-- != 0)
+        *to++ = byte;
+}
+
 /* Does the core's multiplier give 32 bits alone? */
 #if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
 #define MUR_SHORT_PRODUCTS 1

@@ -27,20 +27,6 @@ static int8_t zero_of(const muc_tensor *tensor)
     return (int8_t)muc_zero_of(tensor);
 }
 
-static mur_output_s8 output_of(const muc_mcu_lowering *l, const muc_node *node)
-{
-    const muc_tensor *y = muc_mcu_output(l, node, 0);
-    int32_t least, most;
-
-    muc_scale_clamp(node, y, &least, &most);
-    return (mur_output_s8){
-        .kind = MUR_REQUANT_Q31,
-        .zero = zero_of(y),
-        .min = (int8_t)least,
-        .max = (int8_t)most,
-    };
-}
-
 /* ---- descriptors ---- */
 
 /* of type mur_TYPE: "static const TYPE NAME = {", then fields, then "};"; in a piece "TYPE layer =
@@ -290,7 +276,7 @@ static muc_status write_shape(muc_mcu_lowering *l, const muc_node *node, mur_con
 
     layer.in_zero = zero_of(muc_mcu_input(l, node, 0));
     layer.weight_zero = zero_of(muc_mcu_input(l, node, 1));
-    layer.output = output_of(l, node);
+    layer.output = muc_mcu_output_of(l, node);
     MUC_TRY(make_factors(l, node, (uint32_t)shape.out_c, &plain));
     MUC_TRY(copy_bias(l, muc_mcu_input(l, node, 2), &plain.bias));
     return muc_mcu_write_layer(l, node, &layer, &plain);
@@ -371,7 +357,7 @@ static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 all = { .min = INT8_MIN, .max = INT8_MAX };
-    const mur_output_s8 output = y->quantization ? output_of(l, node) : all;
+    const mur_output_s8 output = y->quantization ? muc_mcu_output_of(l, node) : all;
     int32_t c = (int32_t)muc_mcu_dim(l, x, 3);
 
     return (mur_pool_s8){
@@ -517,7 +503,7 @@ bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)
 muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const mur_output_s8 output = output_of(l, node);
+    const mur_output_s8 output = muc_mcu_output_of(l, node);
     uint32_t pixels = muc_mcu_dim(l, x, 1) * muc_mcu_dim(l, x, 2), c = muc_mcu_dim(l, x, 3);
     const muc_mcu_tile_layer cut = {
         .name = node->name,
@@ -554,12 +540,6 @@ static bool repeats(const muc_mcu_lowering *l, const muc_tensor *a, const muc_te
     return true;
 }
 
-/* Vectors look tables up in their kernels. */
-static bool has_vectors(muc_mcu_isa isa)
-{
-    return muc_mcu_find_kernel(isa, "softmax_s8")->isa != MUC_MCU_ISA_NONE;
-}
-
 static bool is_better_as_loops(const muc_mcu_lowering *l, const muc_node *node)
 {
     mur_add_s8 line;
@@ -580,7 +560,7 @@ bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) && muc_mcu_is_static(l, a) &&
            muc_mcu_is_static(l, b) && repeats(l, a, b) &&
            muc_mcu_most_elements(l, a) == muc_mcu_most_elements(l, y) &&
-           (has_vectors(l->isa) || !is_better_as_loops(l, node));
+           (muc_mcu_has_vectors(l->isa) || !is_better_as_loops(l, node));
 }
 
 /* rows: an element, or as many as b repeats over */
@@ -648,18 +628,10 @@ static muc_status write_add(muc_mcu_lowering *l, const muc_node *node)
 
 static muc_status write_mul(muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
-    const mur_output_s8 output = output_of(l, node);
     const muc_mcu_tile_layer cut = cut_pair(l, node);
 
     MUC_TRY(begin_kernel(l, node, "mul_s8", &cut));
-    add_field(l, "count", (int64_t)muc_mcu_most_elements(l, a));
-    add_field(l, "b_count", (int64_t)muc_mcu_most_elements(l, b));
-    add_multiplier(l, "mul", "shift",
-                   muc_scale_integers(node, a, b, muc_mcu_output(l, node, 0)).factor);
-    add_field(l, "a_zero", zero_of(a));
-    add_field(l, "b_zero", zero_of(b));
-    add_output(l, &output);
+    muc_mcu_print_mul(l, node);
     return end_pair(l, node, "mul_s8");
 }
 
@@ -696,7 +668,7 @@ static muc_status add_exponentials(muc_mcu_lowering *l, const muc_softmax_scales
 /* Vectors have one kernel for layers with a table and without. */
 static const char *softmax_of(muc_mcu_isa isa, bool with_table)
 {
-    return with_table && !has_vectors(isa) ? "softmax_exps_s8" : "softmax_s8";
+    return with_table && !muc_mcu_has_vectors(isa) ? "softmax_exps_s8" : "softmax_s8";
 }
 
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
@@ -757,7 +729,7 @@ static muc_status convert(muc_mcu_lowering *l, const muc_node *node, const char 
 muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const mur_output_s8 output = output_of(l, node);
+    const mur_output_s8 output = muc_mcu_output_of(l, node);
     muc_mcu_tile_layer cut;
     muc_multiplier factor;
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/scales.h"
+
 /* ---- kernels ---- */
 
 enum { isa_ref = MUC_MCU_ISA_NONE, isa_dsp = MUC_MCU_ISA_DSP, isa_mve = MUC_MCU_ISA_MVE };
@@ -286,4 +288,41 @@ void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer)
     FIELD(count), FIELD(b_count), FIELD(a_mul), FIELD(a_shift), FIELD(b_mul), FIELD(b_shift),
         FIELD(mul), FIELD(shift), FIELD(left_shift), FIELD(subtract), FIELD(a_zero), FIELD(b_zero),
         FIELD(zero), FIELD(min), FIELD(max);
+}
+
+void muc_mcu_print_mul(muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *a = muc_mcu_input(l, node, 0), *b = muc_mcu_input(l, node, 1);
+    const muc_multiplier factor = muc_scale_integers(node, a, b, muc_mcu_output(l, node, 0)).factor;
+    const mur_output_s8 output = muc_mcu_output_of(l, node);
+    const mur_mul_s8 fields = { .count = (int32_t)muc_mcu_most_elements(l, a),
+                                .b_count = (int32_t)muc_mcu_most_elements(l, b),
+                                .mul = factor.mantissa,
+                                .shift = factor.shift,
+                                .a_zero = (int8_t)muc_zero_of(a),
+                                .b_zero = (int8_t)muc_zero_of(b) },
+                     *layer = &fields;
+    muc_text *text = &l->text;
+
+    FIELD(count), FIELD(b_count), FIELD(mul), FIELD(shift), FIELD(a_zero), FIELD(b_zero);
+    muc_mcu_print_output(text, &output);
+}
+
+mur_output_s8 muc_mcu_output_of(const muc_mcu_lowering *l, const muc_node *node)
+{
+    const muc_tensor *y = muc_mcu_output(l, node, 0);
+    int32_t least, most;
+
+    muc_scale_clamp(node, y, &least, &most);
+    return (mur_output_s8){
+        .kind = MUR_REQUANT_Q31,
+        .zero = (int8_t)muc_zero_of(y),
+        .min = (int8_t)least,
+        .max = (int8_t)most,
+    };
+}
+
+bool muc_mcu_has_vectors(muc_mcu_isa isa)
+{
+    return muc_mcu_find_kernel(isa, "softmax_s8")->isa != MUC_MCU_ISA_NONE;
 }

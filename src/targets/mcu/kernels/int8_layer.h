@@ -65,6 +65,10 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
  * compute what they did. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
+/* What TFLite makes of a node's integers that are scaled to its output's. */
+mur_output_s8 muc_mcu_output_of(const muc_mcu_lowering *l, const muc_node *node);
+/* Whether kernels work with vectors, which look tables up, too. */
+bool muc_mcu_has_vectors(muc_mcu_isa isa);
 /* The kernel of a name of mur_nn.def that suits an instruction set best. */
 const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name);
 /* The kernel that suits an instruction set best and fits all of some layers, which differ in
@@ -87,6 +91,7 @@ void muc_mcu_print_shape(muc_text *text, const mur_conv_shape *shape);
 void muc_mcu_print_conv(muc_text *text, const mur_conv_s8 *layer, const char *packed);
 void muc_mcu_print_pool(muc_text *text, const mur_pool_s8 *layer);
 void muc_mcu_print_add(muc_text *text, const mur_add_s8 *layer);
+void muc_mcu_print_mul(muc_mcu_lowering *l, const muc_node *node);
 void muc_mcu_print_field(muc_text *text, const char *name, int64_t value);
 void muc_mcu_print_output(muc_text *text, const mur_output_s8 *output);
 

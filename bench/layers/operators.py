@@ -1,0 +1,57 @@
+"""Operators element by element, reductions and moves, as layers of bench/layers/count --cliffs."""
+import dataclasses
+import math
+import random
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    kind: str
+    inputs: tuple  # extents of each; of norms the first alone, gains and biases are drawn
+    output: tuple
+    attributes: str = ""
+    scales: tuple = (.0213, .0297, .0467)  # of one input, of the other, of the output
+
+    def bytes(self):
+        return sum(map(math.prod, self.inputs)) + math.prod(self.output)
+
+    def products(self):
+        """of elements, since there are none"""
+        return max(math.prod(self.inputs[0]), math.prod(self.output))
+
+    def __str__(self):
+        words = ["x".join(map(str, extents)) for extents in (*self.inputs, self.output)]
+        return f"{self.kind} {', '.join(words[:-1])} > {words[-1]} {self.attributes}".strip()
+
+    def graph(self, seed, is_float):
+        chance = random.Random(seed)
+        dtype = "f32" if is_float else "i8"
+        keeps = self.kind in ("transpose", "max")
+        zeros = [3] * 3 if keeps else [chance.randint(-20, 19) for _ in range(3)]
+        scale = lambda i: "" if is_float else f" scale {self.scales[0] if keeps else self.scales[i]} zero {zeros[i]}"
+        names = ["x", "x2"][:len(self.inputs)]
+        lines = ["graph layer"]
+        lines += [f"tensor {name} = input {dtype} {list(extents)}{scale(i)}" for i, (name, extents) in enumerate(zip(names, self.inputs))]
+        if self.kind.endswith("norm"):
+            names += ["g", "b"]
+            lines += [f"tensor {name} = const f32 [{self.output[-1]}] values "
+                      f"{', '.join(f'{chance.uniform(.5, 1.5):.3f}' for _ in range(self.output[-1]))}" for name in "gb"]
+        lines.append(f"node y {dtype} {list(self.output)}{scale(2)} = {self.kind} {', '.join(names)} {self.attributes}".rstrip())
+        return "\n".join(lines + ["output y"]) + "\n"
+
+
+IMAGE, PIXELS, CHANNELS = (1, 20, 20, 16), (1, 20, 20, 1), (16,)
+ROUND = (.02, .031, .05)
+
+# What once took more instructions as int8 than as floats, and how many times those on floats it may take on Cortex-M4 and M7; few
+# are nearer, since a float is scaled and bounded by nothing
+CLIFFS = {Operator("mul", (IMAGE, PIXELS), IMAGE): 1.4, Operator("add", (IMAGE, PIXELS), IMAGE): 1, Operator("sub", (IMAGE, PIXELS), IMAGE): 1,
+          Operator("div", (IMAGE, PIXELS), IMAGE): 1.3, Operator("div", (IMAGE, IMAGE), IMAGE): 1.8,
+          Operator("add", (IMAGE, IMAGE), IMAGE, scales=ROUND): 1.8, Operator("sub", (IMAGE, IMAGE), IMAGE, scales=ROUND): 2.3,
+          Operator("relu", (IMAGE,), IMAGE): .6, Operator("max", (IMAGE, PIXELS), IMAGE): 1,
+          Operator("transpose", ((1, 16, 20, 20),), IMAGE, "perm=[0, 2, 3, 1]"): .8,
+          Operator("reduce_mean", (IMAGE,), (1, 20, 20), "axes=[3] keep_dims=0"): 1.1,
+          Operator("instance_norm", (IMAGE,), IMAGE, "channels_last=1 epsilon=0.001"): 1,
+          Operator("layer_norm", ((100, 64),), (100, 64), "axis=1 epsilon=0.001"): .8}
+# and on Cortex-M55
+VECTOR_CLIFFS = {Operator("mul", (IMAGE, PIXELS), IMAGE): .8, Operator("add", (IMAGE, PIXELS), IMAGE): 1}
