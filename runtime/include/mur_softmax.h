@@ -66,6 +66,9 @@ static inline int32_t mur_reciprocal_of_one_plus(int32_t a)
 /* of other numbers than 0 */
 static inline int32_t mur_leading_zeros(uint32_t x)
 {
+#if defined(__ARM_FEATURE_CLZ)
+    return __builtin_clz(x);
+#else
     int32_t count = 0;
 
 #pragma GCC unroll 1
@@ -75,6 +78,7 @@ static inline int32_t mur_leading_zeros(uint32_t x)
             count += bits;
         }
     return count;
+#endif
 }
 
 /* e^(below * scale), Q0.31: one copy, for it is long */

@@ -69,10 +69,9 @@ static inline int32_t mur_mve_padded(int32_t inputs)
     return (inputs + MUR_MVE_BYTES - 1) & ~(MUR_MVE_BYTES - 1);
 }
 
-/* How a depthwise layer is computed: a column of pixels as a row. */
+/* How a depthwise layer is computed. */
 typedef struct mur_mve_line {
-    int32_t in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride, pad_top, pad_left;
-    int32_t in_row, in_step, out_row, out_step; /* elements from row to row, pixel to pixel */
+    const mur_conv_shape *s;
     int32_t multiplier;
     int32_t width;    /* pixels of a row that windows touch */
     int32_t together; /* rows of outputs computed together */
@@ -88,35 +87,21 @@ static inline int32_t mur_mve_planes(const mur_conv_shape *s)
 
 static inline mur_mve_line mur_mve_line_of(const mur_conv_shape *s)
 {
-    int32_t is_column = s->in_w == 1 && s->kernel_w == 1 && s->out_w == 1;
     mur_mve_line line;
 
-    line.in_h = is_column ? 1 : s->in_h;
-    line.in_w = is_column ? s->in_h : s->in_w;
-    line.out_h = is_column ? 1 : s->out_h;
-    line.out_w = is_column ? s->out_h : s->out_w;
-    line.kernel_h = is_column ? 1 : s->kernel_h;
-    line.kernel_w = is_column ? s->kernel_h : s->kernel_w;
-    line.stride_h = is_column ? 1 : s->stride_h;
-    line.stride = is_column ? s->stride_h : s->stride_w;
-    line.pad_top = is_column ? 0 : s->pad_top;
-    line.pad_left = is_column ? s->pad_top : s->pad_left;
-    line.in_row = s->in_pitch;
-    line.in_step = is_column ? s->in_pitch : s->in_c;
-    line.out_row = s->out_pitch;
-    line.out_step = is_column ? s->out_pitch : s->out_c;
+    line.s = s;
     line.multiplier = s->out_c / s->in_c;
-    line.width = (line.out_w - 1) * line.stride + line.kernel_w;
+    line.width = (s->out_w - 1) * s->stride_w + s->kernel_w;
     line.together = 1;
-    line.rows = line.kernel_h;
-    line.vectors = (line.kernel_h * line.kernel_w + MUR_MVE_BYTES - 1) / MUR_MVE_BYTES;
+    line.rows = s->kernel_h;
+    line.vectors = (s->kernel_h * s->kernel_w + MUR_MVE_BYTES - 1) / MUR_MVE_BYTES;
     if ((line.vectors == 1 && line.multiplier > 1) || line.vectors == 3 || line.vectors > 4)
         line.vectors = 0;
     if (line.vectors == 1 && s->in_c % 4 == 0)
-        while (line.together < line.out_h && (line.together + 1) * line.out_w <= MUR_MVE_TOGETHER &&
-               (line.rows + line.stride_h) * line.kernel_w <= MUR_MVE_BYTES)
-            line.together++, line.rows += line.stride_h;
-    line.plane = line.width * line.rows + (line.out_h > line.together ? MUR_MVE_SLACK : 0);
+        while (line.together < s->out_h && (line.together + 1) * s->out_w <= MUR_MVE_TOGETHER &&
+               (line.rows + s->stride_h) * s->kernel_w <= MUR_MVE_BYTES)
+            line.together++, line.rows += s->stride_h;
+    line.plane = line.width * line.rows + (s->out_h > line.together ? MUR_MVE_SLACK : 0);
     return line;
 }
 

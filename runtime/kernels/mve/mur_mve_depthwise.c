@@ -194,17 +194,17 @@ enum { FOURS = MUR_MVE_TOGETHER / 4 };
  * first four alone. */
 static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *four)
 {
-    int32_t outputs = rows * line->out_w, start = 0;
+    int32_t outputs = rows * line->s->out_w, start = 0;
 
     do {
         int32_t at[4];
 
         for (int32_t i = 0; i < 4; i++) {
             int32_t output = start + i < outputs ? start + i : outputs - 1;
-            int32_t row = output / line->out_w, column = output - row * line->out_w;
+            int32_t row = output / line->s->out_w, column = output - row * line->s->out_w;
 
-            at[i] = column * line->stride * line->rows + row * line->stride_h;
-            four->at[i] = (uint32_t)(row * line->out_row + column * line->out_step);
+            at[i] = column * line->s->stride_w * line->rows + row * line->s->stride_h;
+            four->at[i] = (uint32_t)(row * line->s->out_pitch + column * line->s->out_c);
         }
         for (int32_t i = 0; i < 3; i++)
             four->steps[i] = at[i + 1] - at[i];
@@ -241,10 +241,10 @@ run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows, i
 {
     const mur_mve_line *line = &job->line;
     const mur_output_s8 *to = &job->layer->output;
-    int32_t outputs = rows * line->out_w, channels = job->channels & ~3;
+    int32_t outputs = rows * line->s->out_w, channels = job->channels & ~3;
     int32_t odd = outputs > 4 && outputs % 4 > 0 ? outputs % 4 : 4;
     int32_t aligned =
-        (((uint32_t)line->out_row | (uint32_t)line->out_step | (uintptr_t)out) & 3) == 0;
+        (((uint32_t)line->s->out_pitch | (uint32_t)line->s->out_c | (uintptr_t)out) & 3) == 0;
     const int8_t *x = job->planes + top - job->first;
 
     for (int32_t left = channels > 0 ? outputs : 0; left > 0; left -= 4) {
@@ -257,8 +257,8 @@ run_blocks(const depthwise_job *job, const depthwise_four *four, int32_t rows, i
         if (rows > 1) {
             four++;
         } else {
-            x += odd * line->stride * line->rows;
-            out += odd * line->out_step;
+            x += odd * line->s->stride_w * line->rows;
+            out += odd * line->s->out_c;
             odd = 4;
         }
     }
@@ -272,9 +272,9 @@ static __attribute__((noinline, cold)) void place_taps(depthwise_job *job)
 
     job->is_tap = 0;
     for (int32_t i = 0, column = 0, row = 0; i < MUR_MVE_BYTES; i++) {
-        int32_t is_tap = row < line->kernel_h && column < line->kernel_w;
+        int32_t is_tap = row < line->s->kernel_h && column < line->s->kernel_w;
 
-        job->tap[i] = (uint8_t)(is_tap ? column * line->kernel_h + row : 0);
+        job->tap[i] = (uint8_t)(is_tap ? column * line->s->kernel_h + row : 0);
         job->is_tap |= (uint32_t)is_tap << i;
         if (++row == line->rows)
             row = 0, column++;
@@ -300,7 +300,7 @@ static void spread_channels(const depthwise_job *job)
                      "stm %2!, {r0, r2, r4, r6}\n"
                      "le lr, 1b\n"
                      : "+r"(w), "+r"(channel), "+r"(to)
-                     : "r"(job->channels), "r"(job->line.kernel_h * job->line.kernel_w + 1),
+                     : "r"(job->channels), "r"(job->line.s->kernel_h * job->line.s->kernel_w + 1),
                        "w"(at), "r"(job->is_tap)
                      : "lr", "r0", "r2", "r4", "r6", "q0", "p0", "memory");
 }
@@ -470,18 +470,19 @@ static void run_wide_row(const depthwise_job *job, int32_t top, int8_t *out)
     const mur_mve_line *line = &job->line;
     const mur_output_s8 *to = &job->layer->output;
     const int8_t *x = job->planes + top - job->first;
-    const int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->rows;
+    const int32_t taps = line->s->kernel_h * line->s->kernel_w,
+                  step = line->s->stride_w * line->rows;
     int32_t together = line->multiplier == 1 ? job->channels : 1; /* channels of a call */
-    int32_t odd = line->out_w > 4 && line->out_w % 4 > 0 ? line->out_w % 4 : 4;
+    int32_t odd = line->s->out_w > 4 && line->s->out_w % 4 > 0 ? line->s->out_w % 4 : 4;
     depthwise_wide wide;
 
     wide.step = step, wide.next = line->plane - 3 * step;
     wide.next_w = taps + 1;
     wide.inputs = (1u << (taps - MUR_MVE_BYTES * (line->vectors - 1))) - 1;
-    wide.outputs = vctp32q((uint32_t)line->out_w);
+    wide.outputs = vctp32q((uint32_t)line->s->out_w);
     wide.zero = to->zero, wide.min = to->min, wide.max = to->max;
-    vstrwq_u32(wide.at, vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->out_step));
-    for (int32_t left = line->out_w; left > 0; left -= 4) {
+    vstrwq_u32(wide.at, vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->s->out_c));
+    for (int32_t left = line->s->out_w; left > 0; left -= 4) {
         for (int32_t c = 0; c < job->channels; c += together) {
             wide.x = x + c / line->multiplier * line->plane;
             wide.w = job->w + c * wide.next_w;
@@ -493,7 +494,7 @@ static void run_wide_row(const depthwise_job *job, int32_t top, int8_t *out)
                 run_wide_4(&wide);
         }
         x += odd * step;
-        out += odd * line->out_step;
+        out += odd * line->s->out_c;
         odd = 4;
     }
 }
@@ -503,18 +504,18 @@ static __attribute__((noinline)) void run_long_row(const depthwise_job *job, int
                                                    int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t taps = line->kernel_h * line->kernel_w, step = line->stride * line->rows;
-    int32_t odd = line->out_w > 4 && line->out_w % 4 > 0 ? line->out_w % 4 : 4;
+    int32_t taps = line->s->kernel_h * line->s->kernel_w, step = line->s->stride_w * line->rows;
+    int32_t odd = line->s->out_w > 4 && line->s->out_w % 4 > 0 ? line->s->out_w % 4 : 4;
     depthwise_row row;
 
     row.to = &job->layer->output;
-    row.at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->out_step);
-    row.some = vctp32q((uint32_t)line->out_w);
+    row.at = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)line->s->out_c);
+    row.some = vctp32q((uint32_t)line->s->out_w);
     row.steps = (taps + MUR_MVE_BYTES - 1) / MUR_MVE_BYTES;
     row.rest = taps - (row.steps - 1) * MUR_MVE_BYTES;
-    row.fours = (line->out_w + 3) / 4;
-    row.next = odd * step, row.next_out = odd * line->out_step;
-    row.after = 4 * step, row.after_out = 4 * line->out_step;
+    row.fours = (line->s->out_w + 3) / 4;
+    row.next = odd * step, row.next_out = odd * line->s->out_c;
+    row.after = 4 * step, row.after_out = 4 * line->s->out_c;
     for (; c < job->channels; c++) {
         row.x = job->planes + c / line->multiplier * line->plane + top - job->first;
         row.w = job->w + c * (taps + 1);
@@ -584,18 +585,18 @@ static void spread_channels(const depthwise_job *job)
 static void run_channels(const depthwise_job *job, int32_t c, int32_t top, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t rows = line->kernel_h, taps = rows * line->kernel_w;
+    int32_t rows = line->s->kernel_h, taps = rows * line->s->kernel_w;
 
     for (; c < job->channels; c++)
-        for (int32_t i = 0; i < line->out_w; i++) {
+        for (int32_t i = 0; i < line->s->out_w; i++) {
             const int8_t *x = job->planes + c / line->multiplier * line->plane + top - job->first +
-                              i * line->stride * line->rows;
+                              i * line->s->stride_w * line->rows;
             const int8_t *w = job->w + c * (taps + 1);
             int32_t sum = job->channel[c].bias;
 
             for (int32_t k = 0; k < taps; k++)
                 sum += x[k / rows * line->rows + k % rows] * w[k];
-            out[i * line->out_step + c] =
+            out[i * line->s->out_c + c] =
                 mur_requant(sum, job->channel[c].mul, w[taps], &job->layer->output);
         }
 }
@@ -604,7 +605,7 @@ static int32_t run_blocks(const depthwise_job *job, const depthwise_four *four, 
                           int32_t top, int8_t *out)
 {
     (void)four;
-    for (; rows > 0; rows--, top += job->line.stride_h, out += job->line.out_row)
+    for (; rows > 0; rows--, top += job->line.s->stride_h, out += job->line.s->out_pitch)
         run_channels(job, 0, top, out);
     return job->channels;
 }
@@ -618,8 +619,9 @@ static inline __attribute__((always_inline)) void put_rows_by(const depthwise_jo
                                                               int32_t n, int32_t end)
 {
     const mur_mve_line *line = &job->line;
-    int32_t width = line->width, pad = line->pad_left, in_h = line->in_h, row = line->in_row;
-    int32_t inside = mur_clamp(line->in_w, 0, width - pad), step = line->in_step;
+    int32_t width = line->width, pad = line->s->pad_left, in_h = line->s->in_h,
+            row = line->s->in_pitch;
+    int32_t inside = mur_clamp(line->s->in_w, 0, width - pad), step = line->s->in_c;
     int32_t before = pad * line->rows, after = before + inside * line->rows;
 
     for (int8_t *x = job->planes + n - job->first; n < end; n++, x++) {
@@ -662,20 +664,22 @@ static void run_windows(const depthwise_job *job, const depthwise_four *four, in
     const mur_mve_line *line = &job->line;
     int32_t c = line->vectors == 1 ? run_blocks(job, four, rows, top, out) : 0;
 
-    for (; rows > 0 && c < job->channels; rows--, top += line->stride_h, out += line->out_row)
+    for (; rows > 0 && c < job->channels;
+         rows--, top += line->s->stride_h, out += line->s->out_pitch)
         job->others(job, c, top, out);
 }
 
 static void run_rows(depthwise_job *job, const int8_t *in, int8_t *out)
 {
     const mur_mve_line *line = &job->line;
-    int32_t copied = -line->pad_top; /* rows before */
+    int32_t copied = -line->s->pad_top; /* rows before */
     int32_t rows = line->together;
 
     job->first = copied;
-    for (int32_t y = 0; y < line->out_h; y += rows, out += rows * line->out_row) {
-        int32_t top = y * line->stride_h - line->pad_top, left = line->out_h - y;
-        int32_t last = top + ((rows < left ? rows : left) - 1) * line->stride_h + line->kernel_h;
+    for (int32_t y = 0; y < line->s->out_h; y += rows, out += rows * line->s->out_pitch) {
+        int32_t top = y * line->s->stride_h - line->s->pad_top, left = line->s->out_h - y;
+        int32_t last =
+            top + ((rows < left ? rows : left) - 1) * line->s->stride_h + line->s->kernel_h;
 
         if (top - job->first > MUR_MVE_SLACK)
             move_planes(job, top);
@@ -710,8 +714,8 @@ run(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
     if (job.line.vectors == 1) {
         place_taps(&job);
         place_fours(&job.line, job.line.together, fours[0]);
-        if (job.line.out_h % job.line.together > 0)
-            place_fours(&job.line, job.line.out_h % job.line.together, fours[1]);
+        if (job.line.s->out_h % job.line.together > 0)
+            place_fours(&job.line, job.line.s->out_h % job.line.together, fours[1]);
     }
     for (; channels > 0; channels -= job.inputs, in += job.inputs, out += job.channels) {
         job.inputs = channels < MUR_MVE_PLANES ? channels : MUR_MVE_PLANES;

@@ -45,8 +45,9 @@ static int32x4_t divide_four(int32x4_t sums, int32_t count)
     return vsubq_s32(veorq_s32(size, sign), sign);
 }
 
-/* sums of four, as bytes within 32 bits each */
-static inline int32x4_t average_of(int32x4_t sums, const mur_pool_s8 *layer, int32_t count)
+/* sums of four, as bytes within 32 bits each: one copy, for it is long */
+static __attribute__((noinline)) int32x4_t average_of(int32x4_t sums, const mur_pool_s8 *layer,
+                                                      int32_t count)
 {
     sums = count > 0 ? divide_four(sums, count) : sums;
     return vminq_s32(vmaxq_s32(sums, vdupq_n_s32(layer->min)), vdupq_n_s32(layer->max));
@@ -56,33 +57,29 @@ enum { PIXELS_OF_HALVES = 256 }; /* their sums never leave 16 bits */
 
 static void average(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out)
 {
-    int32_t count = w->rows * w->columns, step = w->step, left = layer->c;
+    const int32_t count = w->rows * w->columns, step = w->step;
     const int8_t *in = w->in;
 
-    for (; left > 0 && count <= PIXELS_OF_HALVES; left -= 8, in += 8, out += 8) {
-        mve_pred16_t some = vctp16q((uint32_t)left);
-        int16x8_t sums = vdupq_n_s16(0);
-        int32x4_t even, odd;
+    for (int32_t left = layer->c; left > 0; left -= 8, in += 8, out += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)left);
+        int32x4_t even = vdupq_n_s32(0), odd = even;
         const int8_t *row = in;
 
         for (int32_t y = w->rows; y > 0; y--, row += w->pitch) {
             const int8_t *p = row;
 
-            for (int32_t x = w->columns; x > 0; x--, p += step)
-                sums = vaddq_s16(sums, vldrbq_z_s16(p, some));
-        }
-        even = average_of(vmovlbq_s16(sums), layer, count);
-        odd = average_of(vmovltq_s16(sums), layer, count);
-        vstrbq_p_s16(out, vmovntq_s32(vreinterpretq_s16_s32(even), odd), some);
-    }
-    for (; left > 0; left -= 4, in += 4, out += 4) {
-        mve_pred16_t some = vctp32q((uint32_t)left);
-        int32x4_t sums = vdupq_n_s32(0);
+            for (int32_t columns = w->columns; columns > 0; columns -= PIXELS_OF_HALVES) {
+                int16x8_t sums = vdupq_n_s16(0);
 
-        for (int32_t y = 0; y < w->rows; y++)
-            for (int32_t x = 0; x < w->columns; x++)
-                sums = vaddq_s32(sums, vldrbq_z_s32(in + y * w->pitch + x * step, some));
-        vstrbq_p_s32(out, average_of(sums, layer, count), some);
+                for (int32_t x = mur_clamp(columns, 0, PIXELS_OF_HALVES); x > 0; x--, p += step)
+                    sums = vaddq_s16(sums, vldrbq_z_s16(p, some));
+                even = vaddq_s32(even, vmovlbq_s16(sums));
+                odd = vaddq_s32(odd, vmovltq_s16(sums));
+            }
+        }
+        even = average_of(even, layer, count);
+        odd = average_of(odd, layer, count);
+        vstrbq_p_s16(out, vmovntq_s32(vreinterpretq_s16_s32(even), odd), some);
     }
 }
 

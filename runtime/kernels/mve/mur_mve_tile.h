@@ -540,24 +540,24 @@ static inline __attribute__((always_inline)) void mur_mve_run_tiles(const mur_co
                                                                     int8_t *scratch, int32_t groups,
                                                                     mur_mve_gather gather)
 {
-    const mur_conv_shape s = layer->shape;
+    const mur_conv_shape *s = &layer->shape;
     const mur_mve_groups all = mur_mve_groups_of(layer, groups);
-    int32_t lowest = s.in_h - (s.kernel_h - 1) * s.dilation_h - 1; /* window that is inside */
-    int32_t rightmost = s.in_w - (s.kernel_w - 1) * s.dilation_w - 1;
-    int32_t gap = s.out_pitch - s.out_w * s.out_c, left, top = -s.pad_top, pixels = 0;
+    int32_t lowest = s->in_h - (s->kernel_h - 1) * s->dilation_h - 1; /* window that is inside */
+    int32_t rightmost = s->in_w - (s->kernel_w - 1) * s->dilation_w - 1;
+    int32_t gap = s->out_pitch - s->out_w * s->out_c, left, top = -s->pad_top, pixels = 0;
     int8_t *to = scratch;
 
-    for (int32_t y = s.out_h; y > 0; y--, top += s.stride_h, out += gap) {
+    for (int32_t y = s->out_h; y > 0; y--, top += s->stride_h, out += gap) {
         int32_t last = top >= 0 && top <= lowest ? rightmost : -1;
 
-        left = -s.pad_left;
-        for (int32_t x = s.out_w; x > 0; x--, left += s.stride_w) {
+        left = -s->pad_left;
+        for (int32_t x = s->out_w; x > 0; x--, left += s->stride_w) {
             gather(layer, in, top, left, left >= 0 && left <= last, to);
             to += MUR_MVE_BYTES;
             if (++pixels < MUR_MVE_PIXELS && (x > 1 || (gap == 0 && y > 1)))
                 continue;
             mur_mve_run_groups(layer, &all, scratch, out, pixels);
-            out += pixels * s.out_c;
+            out += pixels * s->out_c;
             pixels = 0;
             to = scratch;
         }

@@ -188,7 +188,8 @@ size_t mur_mve_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     mur_mve_line line = mur_mve_line_of(&layer->shape);
     int32_t planes = mur_mve_planes(&layer->shape);
-    int32_t behind = line.out_w < 4 ? (4 - line.out_w) * line.stride * line.rows : 0;
+    int32_t behind =
+        layer->shape.out_w < 4 ? (4 - layer->shape.out_w) * layer->shape.stride_w * line.rows : 0;
 
     return (size_t)mur_mve_shorts(&layer->shape, &line) * sizeof(mur_mve_short) +
            (size_t)(planes * line.plane + behind + MUR_MVE_BYTES);
