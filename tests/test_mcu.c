@@ -287,6 +287,35 @@ static void fully_connected_layers_take_their_inputs_and_outputs_alone(void **st
     mcu_batch_run(&batch, 5, 0);
 }
 
+/* code of its own would be more than what it saves */
+static void small_layers_take_the_kernel_of_convolutions(void **state)
+{
+    static const char *const machines[] = { "mps2-an386", "mps2-an500", "mps3-an547", "rv32" };
+    mcu_batch batch = mcu_batch_new();
+    muc_text text = { 0 };
+
+    (void)state;
+    muc_text_add(&text, "graph g\ntensor x = input i8 [1, 4, 4, 8] scale 0.1 zero 3\n"
+                        "tensor z = input i8 [1, 16] scale 0.1 zero 3\n"
+                        "tensor v = const i8 [8, 3, 3, 8] scale 0.01 zero 0 values ");
+    for (unsigned i = 0; i < 576; i++)
+        muc_text_add(&text, "%s%d", i ? ", " : "", (int)(random_u32() % 255) - 127);
+    muc_text_add(&text, "\n");
+    write_weights(&text, "w", 10, 16, 1);
+    muc_text_add(&text, "node t i8 [1, 4, 4, 8] scale 2 zero -8 = conv x, v strides=[1, 1] "
+                        "pads=[1, 1, 1, 1] dilations=[1, 1] groups=1 channels_last=1\n"
+                        "node y i8 [1, 10] scale 2 zero -8 = linear z, w\noutput t\noutput y\n");
+    for (size_t i = 0; i < MUC_COUNT(machines); i++) {
+        const muc_mcu_step *steps;
+
+        mcu_batch_add(&batch, graph_of(batch.ctx, text.data), machines[i]);
+        steps = batch.networks[i].build->program.steps;
+        assert_string_equal(steps[0].function, steps[1].function);
+    }
+    muc_text_free(&text);
+    mcu_batch_run(&batch, 5, 0);
+}
+
 /* A depthwise layer as a graph: its image, its window, its output, and the rest of its node. */
 static muc_graph *depthwise_graph(mcu_batch *batch, const unsigned *in, const unsigned *out,
                                   const unsigned *kernel, const char *rest)
@@ -381,6 +410,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_or_has_no_row_is_named),
         cmocka_unit_test(steps_run_in_the_order_that_needs_the_least_memory),
         cmocka_unit_test(fully_connected_layers_take_their_inputs_and_outputs_alone),
+        cmocka_unit_test(small_layers_take_the_kernel_of_convolutions),
         cmocka_unit_test(depthwise_layers_take_their_inputs_and_outputs_alone),
         cmocka_unit_test(every_failed_allocation_is_told),
     };

@@ -208,6 +208,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
     muc_mcu_flatten_conv(&layer.shape);
     images = muc_mcu_join_images(&layer.shape, all);
     kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
+    kernel = muc_mcu_find_linked(l->program, kernel, &layer, plain);
     if (images > 1)
         return muc_mcu_write_conv_images(l, node, images, kernel, &layer, plain);
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &subject));

@@ -126,6 +126,30 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
     return found;
 }
 
+static bool has_step(const muc_mcu_program *program, const char *function)
+{
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (strcmp(program->steps[i].function, function) == 0)
+            return true;
+    return false;
+}
+
+const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
+                                          const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
+                                          const mur_conv_plain *plain)
+{
+    enum { FEW = 1024 };
+
+    if (!is_fc(kernel) || muc_mcu_conv_macs(&layer->shape) > FEW ||
+        has_step(program, kernel->function))
+        return kernel;
+    for (size_t i = 0; i < MUC_COUNT(kernels); i++)
+        if (kernels[i].fits && !is_fc(&kernels[i]) && !muc_mcu_is_depthwise(&kernels[i]) &&
+            has_step(program, kernels[i].function) && kernels[i].fits(layer, plain))
+            return &kernels[i];
+    return kernel;
+}
+
 static void turn(uint16_t *h, uint16_t *w)
 {
     uint16_t one = *w;
