@@ -102,6 +102,24 @@ static bool is_few(const muc_mcu_kernel *kernel)
     return strstr(kernel->function, "_few_") != NULL;
 }
 
+/* Of two or three pixels, whose windows lie beside no border? */
+static bool has_narrow_rows(const mur_conv_shape *s)
+{
+    int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
+
+    return (s->out_w == 2 || s->out_w == 3) && s->pad_left == 0 && last < s->in_w;
+}
+
+/* How well a kernel suits a layer of the machine. A dual-issue core's makes a row's last pixels,
+ * fewer than four, one by one, so narrow rows go by that of a single-issue core, if no border has
+ * to be put together pixel by pixel anyway. */
+static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *shape)
+{
+    if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE && has_narrow_rows(shape))
+        return MOST_SUITS;
+    return muc_mcu_isa_suits(isa, kernel->isa);
+}
+
 /* One for the layer's kind, depthwise, of few vectors or of few inputs, before those for all,
  * whatever their instruction sets: they know what a window is to that kind. Helium takes its own
  * for few inputs. */
@@ -112,7 +130,7 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
     int best = -1;
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
-        int suits = muc_mcu_isa_suits(isa, kernels[i].isa);
+        int suits = suits_layer(isa, &kernels[i], &layers->shape);
         bool is_its_kind = is_fc(&kernels[i]) || (is_few(&kernels[i]) && isa != MUC_MCU_ISA_MVE) ||
                            (has_apart(&layers->shape) && muc_mcu_is_depthwise(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
