@@ -525,7 +525,7 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     bool is_max = muc_op_has(node->op, MUC_OP_SELECTS);
     bool counts_padding = muc_node_counts_padding(node);
     const char *read = counts_padding ? "read" : "count";
-    int64_t taps;
+    int64_t whole, taps;
     int32_t least, most;
     unsigned outer, depth;
     char value[64];
@@ -533,7 +533,8 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
     muc_scale_clamp(node, w.y, &least, &most);
     for (uint32_t i = 0; i < w.spatial; i++)
         w.kernel[i] = (uint32_t)kernel[i];
-    taps = is_max || counts_padding ? 0 : whole_taps(&w);
+    whole = counts_padding ? 0 : whole_taps(&w);
+    taps = is_max ? 0 : whole;
     MUC_TRY(muc_mcu_begin_function(l, node));
     outer = open_outputs(&w);
     line(&w, outer, "int32_t best = %s;%s", is_max ? "INT32_MIN" : "0", is_max ? "\n" : "");
@@ -558,8 +559,11 @@ muc_status muc_mcu_write_pool_quantized(muc_mcu_lowering *l, const muc_node *nod
         line(&w, outer, "best = (best + 128 * count + count / 2) / count - 128;");
     else if (!is_max)
         print_average(&w, outer, taps);
-    snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
-             muc_mcu_c_type(w.y->dtype), least, most);
+    if (whole && w.y->dtype == MUC_I8 && least == INT8_MIN && most == INT8_MAX) /* as all bytes */
+        snprintf(value, sizeof(value), "(int8_t)best");
+    else
+        snprintf(value, sizeof(value), "(%s)mur_clamp(best, %" PRId32 ", %" PRId32 ")",
+                 muc_mcu_c_type(w.y->dtype), least, most);
     set_output(&w, outer, value);
     close_all(&w, outer, 1);
     return muc_mcu_end_function(l, 0, 0);
