@@ -6,6 +6,7 @@ numbers among them; and which operators take no such kernel.
 """
 import functools
 import json
+import math
 import pathlib
 import random
 import struct
@@ -101,6 +102,12 @@ def elements():
     return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_clip_f16")
 
 
+def infinite():
+    """whose inputs and sums are infinite, or no numbers"""
+    net = Net([1, 9, 9, 3], 9).conv(6, (3, 3), pads=(1, 1, 1, 1)).depthwise((3, 3), pads=(1, 1, 1, 1))
+    return net.node("add", net.dims, f", {net.constant(net.dims)}", function="mur_mve_add_f16")
+
+
 def left_alone():
     """a bias of -0, a number that is broadcast, an operator without a kernel"""
     net = Net([1, 5, 5, 2], 6).conv(2, (3, 3), pads=(1, 1, 1, 1), bias=[-0.0, 0.5], function=FLOATS)
@@ -116,6 +123,11 @@ def run(folder, text, board, machine, values):
     return json.loads((code / "n.json").read_text()), outputs.read_bytes()
 
 
+def without_payloads(data):
+    """Halves; of a NaN neither sign nor fraction is told."""
+    return [0x7e00 if bits & 0x7fff > 0x7c00 else bits for bits in struct.unpack(f"<{len(data) // 2}H", data)]
+
+
 def check(place, make):
     need(*tools_of("m55"))
     net, chance = make(), random.Random(7)
@@ -125,18 +137,36 @@ def check(place, make):
     count = 1
     for d in start:
         count *= int(d)
-    values = struct.pack(f"<{count}e", *(half(chance) for _ in range(count)))
-    expected = run(folder, net.text(), "m7", "mps2-an500", values)[1]
-    assert len(set(struct.unpack(f"<{len(expected) // 2}H", expected))) > 2, "nearly all outputs are one number"
+    values = [half(chance) for _ in range(count)]
+    if make is infinite:
+        values[0], values[121], values[242] = math.inf, math.nan, 65504.0
+    values = struct.pack(f"<{count}e", *values)
+    expected = without_payloads(run(folder, net.text(), "m7", "mps2-an500", values)[1])
+    assert len(set(expected)) > 2, "nearly all outputs are one number"
+    assert (0x7e00 in expected and bool({0x7c00, 0xfc00} & set(expected))) == (make is infinite), "not the numbers that were to be tried"
     for board, machine in BOARDS.items():
         facts, found = run(folder, net.text(), board, machine, values)
-        assert found == expected, f"other bits on {board}"
+        assert without_payloads(found) == expected, f"other bits on {board}"
         functions = [step["function"] for step in facts["steps"]]
         assert [f for f in functions if f in net.functions] == net.functions, (functions, net.functions)
     return f"{len(net.functions)} kernels"
 
 
+def check_verify(place):
+    """muc verify makes operators on halves of the network's as muc compile did"""
+    net = Net([1, 8, 7, 3], 8)
+    net.node("cast", net.dims, attributes="to=f16").conv(9, (3, 3), pads=(1, 1, 1, 1)).node("relu", [1, 8, 7, 9]).node(
+        "reshape", [8, 63], attributes="shape=[8, 63]")
+    folder = pathlib.Path(place) / "verify"
+    folder.mkdir()
+    (folder / "n.graph").write_text(net.text().replace("x = input f16", "x = input f32"))
+    subprocess.run([MUC, "compile", folder / "n.graph", "--machine", "mps3-an547", "-o", folder / "code"], check=True, capture_output=True)
+    done = subprocess.run([MUC, "verify", folder / "code", folder / "n.graph", "--json"], check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout)["layers"][1]["operator"] == "relu", done.stdout
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        sys.exit(run_cases((f"halves, {make.__name__}", functools.partial(check, place, make))
-                           for make in (odd, wide, batches, apart, elements, left_alone)))
+        cases = [(f"halves, {make.__name__}", functools.partial(check, place, make))
+                 for make in (odd, wide, batches, apart, elements, infinite, left_alone)]
+        sys.exit(run_cases([*cases, ("muc verify", functools.partial(check_verify, place))]))

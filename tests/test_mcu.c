@@ -301,10 +301,10 @@ static void small_layers_take_the_kernel_of_convolutions(void **state)
     for (unsigned i = 0; i < 576; i++)
         muc_text_add(&text, "%s%d", i ? ", " : "", (int)(random_u32() % 255) - 127);
     muc_text_add(&text, "\n");
-    write_weights(&text, "w", 10, 16, 1);
+    write_weights(&text, "w", 12, 16, 1);
     muc_text_add(&text, "node t i8 [1, 4, 4, 8] scale 2 zero -8 = conv x, v strides=[1, 1] "
                         "pads=[1, 1, 1, 1] dilations=[1, 1] groups=1 channels_last=1\n"
-                        "node y i8 [1, 10] scale 2 zero -8 = linear z, w\noutput t\noutput y\n");
+                        "node y i8 [1, 12] scale 2 zero -8 = linear z, w\noutput t\noutput y\n");
     for (size_t i = 0; i < MUC_COUNT(machines); i++) {
         const muc_mcu_step *steps;
 

@@ -46,17 +46,15 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
-enum { MUR_DSP_MOST_FOURS = 8 }; /* fours of pixels that are widened at once */
-
-/* How many fours that is: of a window that is one run of few inputs many, as long as 512 bytes hold
- * them. A kernel that takes a pixel alone takes one four. */
+/* How many fours of pixels are widened at once: of a window that is one run of few inputs some, as
+ * long as 256 bytes hold them. A kernel that takes a pixel alone takes one four. */
 static inline int32_t mur_dsp_fours(const mur_conv_s8 *layer, const mur_dsp_runs *runs, int alone)
 {
-    int32_t fours = 2 * MUR_DSP_MOST_FOURS / runs->words;
+    int32_t fours = 8 / runs->words;
 
     if (alone || fours < 1 || layer->shape.groups > 1 || runs->words != runs->run_words)
         return 1;
-    return fours < MUR_DSP_MOST_FOURS ? fours : MUR_DSP_MOST_FOURS;
+    return fours;
 }
 
 /* bytes of the widened inputs of that many pixels, of one group; of one pixel if a row has fewer

@@ -134,7 +134,8 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     program->graph = graph;
     program->lm = choices->lm;
     program->weights_file = choices->weights_file;
-    MUC_TRY(muc_mcu_keep_halves(ctx, graph, program));
+    if (!muc_mcu_has_tiles(program->machine))
+        MUC_TRY(muc_mcu_keep_halves(ctx, graph, program->machine->core));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
     MUC_TRY(muc_mcu_order_steps(ctx, program));
     if (choices->lm)

@@ -160,13 +160,15 @@ static bool has_type(const muc_graph *graph, muc_dtype dtype)
     return false;
 }
 
-muc_status muc_mcu_keep_halves(muc_context *ctx, muc_graph *graph, muc_mcu_program *program)
+muc_status muc_mcu_keep_halves(muc_context *ctx, muc_graph *graph, muc_mcu_core core)
 {
     enum { MOST_ROUNDS = 64 };
+    const muc_mcu_machine machine = { .core = core };
+    muc_mcu_program program = { .machine = &machine };
     muc_mcu_lowering l = {
         .ctx = ctx,
-        .program = program,
-        .isa = muc_mcu_core_get(program->machine->core)->isa,
+        .program = &program,
+        .isa = muc_mcu_core_get(core)->isa,
     };
     bool changed = muc_mcu_has_halves(&l) && has_type(graph, MUC_F16);
 
