@@ -267,7 +267,7 @@ void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node)
     for (uint32_t i = 0; i < node->input_count; i++) {
         const muc_tensor *x = muc_mcu_input(l, node, i);
 
-        if (x->kind != MUC_TENSOR_CONST &&
+        if (x && x->kind != MUC_TENSOR_CONST &&
             muc_mcu_most_elements(l, x) == muc_mcu_most_elements(l, y) &&
             muc_dtype_get(x->dtype)->block_bytes >= muc_dtype_get(y->dtype)->block_bytes)
             muc_mcu_may_overlap(l, i, 0);
