@@ -108,6 +108,12 @@ def infinite():
     return net.node("add", net.dims, f", {net.constant(net.dims)}", function="mur_mve_add_f16")
 
 
+def no_numbers():
+    """relu and clip of what is no number, of either sign"""
+    net = Net([1, 243], 10).node("relu", [1, 243], function="mur_mve_relu_f16")
+    return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_clip_f16")
+
+
 def left_alone():
     """a bias of -0, a number that is broadcast, an operator without a kernel"""
     net = Net([1, 5, 5, 2], 6).conv(2, (3, 3), pads=(1, 1, 1, 1), bias=[-0.0, 0.5], function=FLOATS)
@@ -138,12 +144,13 @@ def check(place, make):
     for d in start:
         count *= int(d)
     values = [half(chance) for _ in range(count)]
-    if make is infinite:
-        values[0], values[121], values[242] = math.inf, math.nan, 65504.0
+    odd_ones = make in (infinite, no_numbers)
+    if odd_ones:
+        values[0], values[1], values[121], values[242] = math.inf, -math.nan, math.nan, 65504.0
     values = struct.pack(f"<{count}e", *values)
     expected = without_payloads(run(folder, net.text(), "m7", "mps2-an500", values)[1])
     assert len(set(expected)) > 2, "nearly all outputs are one number"
-    assert (0x7e00 in expected and bool({0x7c00, 0xfc00} & set(expected))) == (make is infinite), "not the numbers that were to be tried"
+    assert (0x7e00 in expected) == odd_ones and bool({0x7c00, 0xfc00} & set(expected)) == (make is infinite), "not the numbers that were to be tried"
     for board, machine in BOARDS.items():
         facts, found = run(folder, net.text(), board, machine, values)
         assert without_payloads(found) == expected, f"other bits on {board}"
@@ -168,5 +175,5 @@ def check_verify(place):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         cases = [(f"halves, {make.__name__}", functools.partial(check, place, make))
-                 for make in (odd, wide, batches, apart, elements, infinite, left_alone)]
+                 for make in (odd, wide, batches, apart, elements, infinite, no_numbers, left_alone)]
         sys.exit(run_cases([*cases, ("muc verify", functools.partial(check_verify, place))]))

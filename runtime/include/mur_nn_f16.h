@@ -1,8 +1,7 @@
 /* mur_nn_f16.h - layers on binary16 by Helium: the bits of mur_nn_f32.h on the same numbers, each
  * result rounded to the nearest half, ties to even. Products of two halves are exact in binary32,
  * so a fused multiply-add rounds as the two operations do, and no sum of them is below 2^-48 but 0,
- * so none is flushed. A NaN stays one, its sign and fraction are anything; before relu one whose
- * sign is set may become 0.
+ * so none is flushed. A NaN stays one, its sign and fraction are anything.
  *
  * Halves are their bits. Data are NHWC as in mur_nn_f32.h; weights are what its _pack writes, each
  * element rounded. They must be finite and biases not -0: taps outside the image are zeros.

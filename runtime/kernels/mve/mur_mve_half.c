@@ -46,12 +46,14 @@ void mur_mve_mul_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16
 
 void mur_mve_relu_f16(int32_t count, const uint16_t *x, uint16_t *y)
 {
+    const float16x8_t zero = vdupq_n_f16(0);
+
     for (; count > 0; count -= 8, x += 8, y += 8) {
         mve_pred16_t inside = vctp16q((uint32_t)count);
-        int16x8_t bits = vreinterpretq_s16_u16(vldrhq_z_u16(x, inside));
+        float16x8_t v = vreinterpretq_f16_u16(vldrhq_z_u16(x, inside));
 
-        bits = vbicq_s16(bits, vshrq_n_s16(bits, 15));
-        vstrhq_p_u16(y, vreinterpretq_u16_s16(bits), inside);
+        v = vpselq_f16(zero, v, vcmpgeq_f16(zero, v)); /* not of NaN */
+        vstrhq_p_u16(y, vreinterpretq_u16_f16(v), inside);
     }
 }
 

@@ -89,7 +89,8 @@ static inline void mur_half_clip(int32_t count, const float *limits, const uint1
         mve_pred16_t inside = vctp16q((uint32_t)count);
         float16x8_t v = vreinterpretq_f16_u16(vldrhq_z_u16(x, inside));
 
-        v = vpselq_f16(least, v, vcmpltq_f16(v, least));
+        /* NaN is not greater, but less: the order of operands counts */
+        v = vpselq_f16(least, v, vcmpgtq_f16(least, v));
         v = vpselq_f16(most, v, vcmpgtq_f16(v, most));
         vstrhq_p_u16(y, vreinterpretq_u16_f16(v), inside);
     }
