@@ -152,15 +152,15 @@ static int is_element_wrong(int kernel, int32_t count)
     const uint16_t *a = in, *b = in + MOST / 2;
 
     if (kernel == 0)
-        mur_mve_add_f16(count, a, b, out);
+        mur_mve_sums_f16(count, a, b, out);
     else if (kernel == 1)
-        mur_mve_sub_f16(count, a, b, out);
+        mur_mve_differences_f16(count, a, b, out);
     else if (kernel == 2)
-        mur_mve_mul_f16(count, a, b, out);
+        mur_mve_products_f16(count, a, b, out);
     else if (kernel == 3)
-        mur_mve_relu_f16(count, a, out);
+        mur_mve_rectified_f16(count, a, out);
     else
-        mur_mve_clip_f16(count, limits, a, out);
+        mur_mve_limited_f16(count, limits, a, out);
     for (int32_t i = 0; i < count; i++)
         if (out[i] != expected(kernel, wide_in[i], wide_in[MOST / 2 + i]))
             return 1;

@@ -96,22 +96,22 @@ def apart():
 
 def elements():
     net = Net([2, 5, 7], 5)
-    for op, function in (("add", "mur_mve_add_f16"), ("mul", "mur_mve_mul_f16"), ("sub", "mur_mve_sub_f16")):
+    for op, function in (("add", "mur_mve_sums_f16"), ("mul", "mur_mve_products_f16"), ("sub", "mur_mve_differences_f16")):
         net.node(op, net.dims, f", {net.constant([2, 5, 7])}", function=function)
-    net.node("relu", net.dims, function="mur_mve_relu_f16")
-    return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_clip_f16")
+    net.node("relu", net.dims, function="mur_mve_rectified_f16")
+    return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_limited_f16")
 
 
 def infinite():
     """whose inputs and sums are infinite, or no numbers"""
     net = Net([1, 9, 9, 3], 9).conv(6, (3, 3), pads=(1, 1, 1, 1)).depthwise((3, 3), pads=(1, 1, 1, 1))
-    return net.node("add", net.dims, f", {net.constant(net.dims)}", function="mur_mve_add_f16")
+    return net.node("add", net.dims, f", {net.constant(net.dims)}", function="mur_mve_sums_f16")
 
 
 def no_numbers():
     """relu and clip of what is no number, of either sign"""
-    net = Net([1, 243], 10).node("relu", [1, 243], function="mur_mve_relu_f16")
-    return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_clip_f16")
+    net = Net([1, 243], 10).node("relu", [1, 243], function="mur_mve_rectified_f16")
+    return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_limited_f16")
 
 
 def left_alone():

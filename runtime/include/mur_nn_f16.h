@@ -53,11 +53,11 @@ int32_t mur_mve_depthwise_f16_lead(const mur_conv_shape *shape);
 /* Element by element. y may be an input; of mur_mve_halves_of also the place of x. */
 void mur_mve_floats_of(int32_t count, const uint16_t *x, float *y);
 void mur_mve_halves_of(int32_t count, const float *x, uint16_t *y);
-void mur_mve_add_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
-void mur_mve_sub_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
-void mur_mve_mul_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
-void mur_mve_relu_f16(int32_t count, const uint16_t *x, uint16_t *y);
+void mur_mve_sums_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
+void mur_mve_differences_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
+void mur_mve_products_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y);
+void mur_mve_rectified_f16(int32_t count, const uint16_t *x, uint16_t *y);
 /* what is below the first limit becomes that, then what is above the second that */
-void mur_mve_clip_f16(int32_t count, const float *limits, const uint16_t *x, uint16_t *y);
+void mur_mve_limited_f16(int32_t count, const float *limits, const uint16_t *x, uint16_t *y);
 
 #endif

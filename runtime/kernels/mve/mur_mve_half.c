@@ -29,22 +29,22 @@ void mur_mve_halves_of(int32_t count, const float *x, uint16_t *y)
         vstrhq_p_u16(y, vreinterpretq_u16_f16(form), inside); \
     }
 
-void mur_mve_add_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_sums_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     ELEMENTS(vaddq_f16(p, q))
 }
 
-void mur_mve_sub_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_differences_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     ELEMENTS(vsubq_f16(p, q))
 }
 
-void mur_mve_mul_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_products_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     ELEMENTS(vmulq_f16(p, q))
 }
 
-void mur_mve_relu_f16(int32_t count, const uint16_t *x, uint16_t *y)
+void mur_mve_rectified_f16(int32_t count, const uint16_t *x, uint16_t *y)
 {
     const float16x8_t zero = vdupq_n_f16(0);
 
@@ -71,25 +71,25 @@ void mur_mve_halves_of(int32_t count, const float *x, uint16_t *y)
         y[i] = mur_half_of_float(x[i]);
 }
 
-void mur_mve_add_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_sums_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     for (int32_t i = 0; i < count; i++)
         y[i] = mur_half_of_float(mur_float_of_half(a[i]) + mur_float_of_half(b[i]));
 }
 
-void mur_mve_sub_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_differences_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     for (int32_t i = 0; i < count; i++)
         y[i] = mur_half_of_float(mur_float_of_half(a[i]) - mur_float_of_half(b[i]));
 }
 
-void mur_mve_mul_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
+void mur_mve_products_f16(int32_t count, const uint16_t *a, const uint16_t *b, uint16_t *y)
 {
     for (int32_t i = 0; i < count; i++)
         y[i] = mur_half_of_float(mur_float_of_half(a[i]) * mur_float_of_half(b[i]));
 }
 
-void mur_mve_relu_f16(int32_t count, const uint16_t *x, uint16_t *y)
+void mur_mve_rectified_f16(int32_t count, const uint16_t *x, uint16_t *y)
 {
     for (int32_t i = 0; i < count; i++)
         y[i] = mur_float_of_half(x[i]) <= 0 ? 0 : x[i];
@@ -97,7 +97,7 @@ void mur_mve_relu_f16(int32_t count, const uint16_t *x, uint16_t *y)
 
 #endif
 
-void mur_mve_clip_f16(int32_t count, const float *limits, const uint16_t *x, uint16_t *y)
+void mur_mve_limited_f16(int32_t count, const float *limits, const uint16_t *x, uint16_t *y)
 {
     mur_half_clip(count, limits, x, y);
 }

@@ -100,13 +100,15 @@ static layer layer_of(const dropping *d, const muc_node *node)
 
 static layer_kind kind_of_product(const dropping *d, const muc_node *node)
 {
+    muc_product_kind kind = muc_op_real_product(node->op);
     const muc_tensor *w = old(d, node->inputs[1]);
     int64_t groups = muc_node_integer_or(node, MUC_KEY_GROUPS, 1);
     uint32_t inputs = d->of[node->inputs[0]].count, outputs = d->of[node->outputs[0]].count;
 
-    if (node->input_count > 3 || !has_values(d, node->inputs[1], MUC_I8) || !w->quantization ||
+    if ((kind != MUC_PRODUCT_ROWS && kind != MUC_PRODUCT_FILTER) ||
+        !has_values(d, node->inputs[1], MUC_I8) || !w->quantization ||
         (node->input_count > 2 && !has_values(d, node->inputs[2], MUC_I32)) ||
-        (node->op == MUC_OP_CONV && !muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0)) ||
+        (kind == MUC_PRODUCT_FILTER && !muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0)) ||
         old(d, node->inputs[0])->rank > FOUR)
         return LAYER_OTHER;
     return groups == 1                             ? LAYER_MIXES
@@ -117,7 +119,8 @@ static layer_kind kind_of_product(const dropping *d, const muc_node *node)
 /* a pool whose results lie between its inputs, or a view with the same channels */
 static bool passes(const dropping *d, const muc_node *node)
 {
-    bool is_pool = (node->op == MUC_OP_MAX_POOL || node->op == MUC_OP_AVERAGE_POOL) &&
+    bool is_pool = muc_op_has(node->op, MUC_OP_SELECTS | MUC_OP_AVERAGES) &&
+                   muc_node_attribute(node, MUC_KEY_KERNEL) &&
                    muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
                    !muc_node_integer_or(node, MUC_KEY_COUNT_INCLUDE_PAD, 0);
 
@@ -131,7 +134,7 @@ static layer_kind kind_of(const dropping *d, const muc_node *node)
     if (node->input_count == 0 || node->output_count != 1 || !d->of[node->inputs[0]].count ||
         !d->of[node->outputs[0]].count)
         return LAYER_OTHER;
-    if (node->op == MUC_OP_CONV || node->op == MUC_OP_LINEAR)
+    if (muc_op_real_product(node->op) != MUC_PRODUCT_NONE)
         return kind_of_product(d, node);
     return d->of[node->inputs[0]].count == d->of[node->outputs[0]].count && passes(d, node)
                ? LAYER_PASSES

@@ -34,7 +34,7 @@ static const muc_node *widening_of(const muc_rewrite *r, uint32_t id)
 {
     const muc_node *cast = muc_rewrite_producer(r, id);
 
-    return cast && cast->op == MUC_OP_CAST &&
+    return cast && muc_op_has(cast->op, MUC_OP_CONVERTS) &&
                    muc_rewrite_old(r, cast->inputs[0])->dtype == MUC_F16 &&
                    muc_rewrite_old(r, id)->dtype == MUC_F32
                ? cast
@@ -104,8 +104,7 @@ static bool takes(const muc_mcu_lowering *l, const muc_node *node)
 
 static bool is_move(const muc_node *node)
 {
-    return node->input_count == 1 && node->output_count == 1 &&
-           muc_op_has(node->op, MUC_OP_MOVES) && node->op != MUC_OP_CAST;
+    return node->input_count == 1 && node->output_count == 1 && muc_op_has(node->op, MUC_OP_MOVES);
 }
 
 /* first one of the two nodes, then the other, of x; the last has `node`'s name */
@@ -124,8 +123,9 @@ static muc_status rewrite(muc_rewrite *r, const muc_mcu_lowering *l, const muc_n
     const muc_node *before = node->input_count && node->inputs[0] != MUC_NO_ID
                                  ? muc_rewrite_producer(r, node->inputs[0])
                                  : NULL;
-    bool narrows = node->op == MUC_OP_CAST && before && before->op != MUC_OP_CAST &&
-                   before->input_count && muc_rewrite_old(r, node->inputs[0])->dtype == MUC_F32 &&
+    bool narrows = muc_op_has(node->op, MUC_OP_CONVERTS) && before &&
+                   !muc_op_has(before->op, MUC_OP_CONVERTS) && before->input_count &&
+                   muc_rewrite_old(r, node->inputs[0])->dtype == MUC_F32 &&
                    muc_rewrite_old(r, node->outputs[0])->dtype == MUC_F16 &&
                    muc_rewrite_only_reader(r, node->inputs[0]);
 
