@@ -625,6 +625,10 @@ static fuzz_verdict run_all(check *c, const char *text)
     if (muc_mcu_compile_as(c->ctx, c->prepared, "n", c->how->machine, &c->how->choices,
                            &c->build) != MUC_OK)
         return refuse(c, FUZZ_REFUSED);
+    muc_ref_close(c->second); /* of the graph before operators on halves were kept */
+    c->second = NULL;
+    if (muc_ref_open(c->ctx, c->prepared, &c->second) != MUC_OK)
+        return refuse(c, FUZZ_PASSES);
     c->code = fuzz_code_new(c->build, c->message);
     if (!c->code)
         return FUZZ_BROKEN;
