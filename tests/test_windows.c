@@ -210,6 +210,18 @@ static void write_padded(muc_text *text)
                  begin[1], end[0], end[1]);
 }
 
+/* networks drawn by chance, none of which has a transposed convolution */
+static void check_drawn(unsigned rounds, void (*write)(muc_text *text))
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        muc_text text = { 0 };
+
+        write(&text);
+        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
+        muc_text_free(&text);
+    }
+}
+
 static void taps_that_meet_padding_alone_are_left_out(void **state)
 {
     static const char one[] = "graph one\ntensor x = input f32 [1, 1, 2, 1]\n"
@@ -221,13 +233,7 @@ static void taps_that_meet_padding_alone_are_left_out(void **state)
     uint32_t rows, columns;
 
     (void)state;
-    for (unsigned round = 0; round < 200; round++) {
-        muc_text text = { 0 };
-
-        write_padded(&text);
-        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
-        muc_text_free(&text);
-    }
+    check_drawn(200, write_padded);
     check_same(one, MUC_OP_CONV_TRANSPOSE);
     CHECK_OK(ctx, lay(ctx, graph));
     for (uint32_t n = 0; n < graph->node_count; n++)
@@ -320,13 +326,7 @@ static void channels_that_nothing_depends_on_are_left_out(void **state)
     uint32_t channels;
 
     (void)state;
-    for (unsigned round = 0; round < 400; round++) {
-        muc_text text = { 0 };
-
-        write_idle(&text);
-        check_same(text.data, MUC_OP_CONV_TRANSPOSE);
-        muc_text_free(&text);
-    }
+    check_drawn(400, write_idle);
     check_same(eight, MUC_OP_CONV_TRANSPOSE);
     CHECK_OK(ctx, lay(ctx, graph));
     CHECK(muc_rewrite_dim(graph, &graph->tensors[graph->nodes[1].inputs[0]], 3, &channels));

@@ -169,6 +169,11 @@ static int32_t zero_of_weights(const layer *l, uint32_t o)
     return l->w->quantization->zero_points[l->w->quantization->count > 1 ? o : 0];
 }
 
+static int32_t old_bias(const layer *l, uint32_t o)
+{
+    return l->bias ? (int32_t)muc_load_u32(l->bias->data + 4 * (size_t)o) : 0;
+}
+
 static int32_t limited(int64_t q, bounds clamp)
 {
     return (int32_t)(q < clamp.least ? clamp.least : q > clamp.most ? clamp.most : q);
@@ -180,13 +185,12 @@ static int32_t rounded(int32_t sum, muc_multiplier factor, int32_t zero, bounds 
     return limited((int64_t)muc_multiply(sum, factor) + zero, clamp);
 }
 
-/* of an output channel */
-static bounds bound_output(const dropping *d, const layer *l, uint32_t o)
+/* of an output channel; clamp: of all */
+static bounds bound_output(const dropping *d, const layer *l, uint32_t o, bounds clamp)
 {
-    int64_t bias = l->bias ? (int32_t)muc_load_u32(l->bias->data + 4 * (size_t)o) : 0;
-    int64_t least = bias, most = bias;
+    int64_t least = old_bias(l, o), most = least;
     muc_multiplier factor = muc_scale_product(l->node, l->x, l->w, l->y, o);
-    bounds clamp, out;
+    bounds out;
 
     for (uint32_t k = 0; k < l->taps * l->depth; k++) {
         int64_t w = l->weights[(size_t)o * l->taps * l->depth + k] - zero_of_weights(l, o);
@@ -195,7 +199,6 @@ static bounds bound_output(const dropping *d, const layer *l, uint32_t o)
         least += w > 0 ? w * x.least : w * x.most;
         most += w > 0 ? w * x.most : w * x.least;
     }
-    muc_scale_clamp(l->node, l->y, &clamp.least, &clamp.most);
     if (least < INT32_MIN || most > INT32_MAX)
         return clamp;
     out.least = rounded((int32_t)least, factor, muc_zero_of(l->y), clamp);
@@ -209,14 +212,14 @@ static muc_status bound_outputs(dropping *d, const muc_node *node, layer_kind ki
     bounds clamp;
 
     MUC_TRY(MUC_ARENA_NEW(d->r.ctx, &d->arena, out->count, &out->bounds));
+    muc_scale_clamp(node, old(d, node->outputs[0]), &clamp.least, &clamp.most);
     if (kind != LAYER_PASSES) {
         layer l = layer_of(d, node);
 
         for (uint32_t o = 0; o < out->count; o++)
-            out->bounds[o] = bound_output(d, &l, o);
+            out->bounds[o] = bound_output(d, &l, o, clamp);
         return MUC_OK;
     }
-    muc_scale_clamp(node, old(d, node->outputs[0]), &clamp.least, &clamp.most);
     for (uint32_t c = 0; c < out->count; c++) {
         bounds b = bounds_of(d, node->inputs[0], c);
 
@@ -285,7 +288,7 @@ static bool are_unread(const dropping *d, const layer *l, uint32_t c)
 static int64_t bias_of(const dropping *d, const layer *l, uint32_t o)
 {
     uint32_t x = l->node->inputs[0];
-    int64_t bias = l->bias ? (int32_t)muc_load_u32(l->bias->data + 4 * (size_t)o) : 0;
+    int64_t bias = old_bias(l, o);
 
     for (uint32_t c = 0; l->depth == l->inputs && c < l->inputs; c++)
         if (is_idle(d, x, c) && bounds_of(d, x, c).least == bounds_of(d, x, c).most)
