@@ -86,6 +86,26 @@ static const struct {
     { "1, 5, 5, 9", "1, 5, 5, 1", "1, 5, 5, 9", false }, { "5, 1", "1, 6", "5, 6", false },
 };
 
+/* an operand or a result of int8 */
+typedef struct side {
+    const char *dims, *scale;
+    int zero;
+} side;
+
+/* a network of one operator of two tensors */
+static void add_pair(mcu_batch *batch, const char *machine, const char *operator, side a, side b,
+                     side y)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "graph test\ntensor a = input i8 [%s] scale %s zero %d\n"
+             "tensor b = input i8 [%s] scale %s zero %d\n"
+             "node y i8 [%s] scale %s zero %d = %s a, b\noutput y\n",
+             a.dims, a.scale, a.zero, b.dims, b.scale, b.zero, y.dims, y.scale, y.zero, operator);
+    mcu_batch_add(batch, graph_of(batch->ctx, text), machine);
+}
+
 static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
 {
     static const char *const machines[] = { "host", "stm32f405", "stm32h743", "mps3-an547",
@@ -97,15 +117,9 @@ static void sums_of_any_shapes_have_the_bits_of_ref(void **state)
     for (size_t m = 0; m < MUC_COUNT(machines); m++)
         for (size_t i = 0; i < MUC_COUNT(shapes); i++)
             for (size_t o = 0; o < MUC_COUNT(operators); o++) {
-                char text[512];
-
-                snprintf(text, sizeof(text),
-                         "graph test\ntensor a = input i8 [%s] scale 0.05 zero 3\n"
-                         "tensor b = input i8 [%s] scale 0.031 zero -8\n"
-                         "node y i8 [%s] scale %s zero 5 = %s a, b\noutput y\n",
-                         shapes[i].a, shapes[i].b, shapes[i].y, o < 2 ? "0.0613" : "0.12",
-                         operators[o]);
-                mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+                add_pair(&batch, machines[m], operators[o], (side){ shapes[i].a, "0.05", 3 },
+                         (side){ shapes[i].b, "0.031", -8 },
+                         (side){ shapes[i].y, o < 2 ? "0.0613" : "0.12", 5 });
                 if (o < 2 && m != 3) /* vectors have kernels for additions */
                     CHECK(mcu_calls(&batch, batch.count - 1,
                                     shapes[i].has_kernel ? "_line_s8" : "mur_line("));
@@ -125,14 +139,8 @@ static void sums_and_quotients_of_round_scales_have_the_bits_of_ref(void **state
     for (size_t m = 0; m < MUC_COUNT(machines); m++)
         for (size_t i = 0; i < MUC_COUNT(seconds); i++)
             for (size_t o = 0; o < MUC_COUNT(operators); o++) {
-                char text[512];
-
-                snprintf(text, sizeof(text),
-                         "graph test\ntensor a = input i8 [3, 40, 40] scale 0.02 zero 3\n"
-                         "tensor b = input i8 [%s] scale 0.031 zero -7\n"
-                         "node y i8 [3, 40, 40] scale 0.05 zero 5 = %s a, b\noutput y\n",
-                         seconds[i], operators[o]);
-                mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+                add_pair(&batch, machines[m], operators[o], (side){ "3, 40, 40", "0.02", 3 },
+                         (side){ seconds[i], "0.031", -7 }, (side){ "3, 40, 40", "0.05", 5 });
                 CHECK(mcu_calls(&batch, batch.count - 1, o < 2 ? "mur_line(" : "mur_add_high("));
             }
     mcu_batch_run(&batch, 1, 0);
