@@ -106,6 +106,11 @@ static void draw_layer(mur_conv_s8 *l)
         shape->kernel_w = (uint16_t)between(1, 3);
         shape->in_c = between(1, 4);
         shape->out_c = between(4, 30);
+        if (chance(4)) { /* one */
+            shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
+            shape->in_w = between(1, 40);
+            shape->in_c = 1;
+        }
     } else if (chance(2)) { /* fully connected */
         shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
         shape->in_h = 1;

@@ -4,6 +4,7 @@
 #define MUR_DSP_CONV_H
 
 #include "mur_nn.h"
+#include "mur_nn_arith.h"
 
 /* Runs of neighbouring bytes. First the words of all runs in order, then what is left of each.
  * Where that takes no more words, nothing is left: a run's last word is read whole, and what lies
@@ -76,6 +77,15 @@ static inline int32_t mur_dsp_pair_words(const mur_dsp_runs *runs)
 static inline int32_t mur_dsp_quad_words(int32_t words)
 {
     return 9 + 4 * words;
+}
+
+/* outputs side by side to the layer's range, where it is not int8's */
+static inline void mur_dsp_clamp_bytes(const mur_output_s8 *to, int32_t count, int8_t *out)
+{
+    if (to->min == INT8_MIN && to->max == INT8_MAX)
+        return;
+    for (; count > 0; count--, out++)
+        *out = (int8_t)mur_clamp(*out, to->min, to->max);
 }
 
 enum { MUR_DSP_FEW_PAIRS = 10 }; /* words of two inputs that mur_dsp_conv_few_s8 takes at most */

@@ -5,6 +5,7 @@
  * of the second pair; of the last one or two channels of the first pair alone. If inputs are left
  * behind the last word, one more word ends with them, and its first inputs, which have had their
  * products, have weights of 0. */
+#include "mur_dsp_conv.h"
 #include "mur_dsp_sums.h"
 #include "mur_fc.h"
 
@@ -191,12 +192,6 @@ static inline int8_t output(int32_t sum, int32_t twice, int32_t shift, int32_t z
 #endif
 }
 
-static void clamp(int8_t *out, int32_t count, const mur_output_s8 *to)
-{
-    for (; count > 0; count--, out++)
-        *out = *out < to->min ? to->min : *out > to->max ? to->max : *out;
-}
-
 /* of four channels, the first by the first code and, if each has one, multiplier */
 static inline __attribute__((always_inline)) void
 set_scales(const int32_t *muls, const uint8_t *codes, int32_t form, int32_t *scales)
@@ -276,8 +271,7 @@ static inline __attribute__((always_inline)) void run(const mur_conv_s8 *layer, 
     for (int32_t i = 0; i < mur_fc_rows(&layer->shape);
          i++, in += layer->shape.in_c, out += channels) {
         run_vector(layer, &fc, in, out, form);
-        if (layer->output.min != INT8_MIN || layer->output.max != INT8_MAX)
-            clamp(out, channels, &layer->output);
+        mur_dsp_clamp_bytes(&layer->output, channels, out);
     }
 }
 

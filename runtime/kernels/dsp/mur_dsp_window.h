@@ -314,17 +314,16 @@ static inline void mur_dsp_run_row(mur_dsp_window *window, const int8_t *in, int
     }
 }
 
-/* `channels` of each of the pixels to the layer's range, where it is not int8's */
+/* `channels` of each of the pixels to the layer's range */
 static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels, int32_t channels,
                                         int8_t *out)
 {
-    int32_t least = layer->output.min, most = layer->output.max;
+    const mur_output_s8 to = layer->output;
 
-    if (least == INT8_MIN && most == INT8_MAX)
-        return;
-    for (; pixels > 0; pixels--, out += layer->shape.out_c)
-        for (int32_t c = 0; c < channels; c++)
-            out[c] = (int8_t)mur_clamp(out[c], least, most);
+    for (; pixels > 0 && (to.min != INT8_MIN || to.max != INT8_MAX); pixels--) {
+        mur_dsp_clamp_bytes(&to, channels, out);
+        out += layer->shape.out_c;
+    }
 }
 
 /* the whole layer */

@@ -99,7 +99,7 @@ static bool has_apart(const mur_conv_shape *shape)
 
 static bool is_few(const muc_mcu_kernel *kernel)
 {
-    return strstr(kernel->function, "_few_") != NULL;
+    return strstr(kernel->function, "_few_") != NULL || strstr(kernel->function, "_one_") != NULL;
 }
 
 /* Of two or three pixels, whose windows lie beside no border? */
