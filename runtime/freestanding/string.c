@@ -4,33 +4,35 @@
 
 #include <stdint.h>
 
-/* Whole words where both ends are aligned: weights and rows of logits are. */
-static int aligned(const void *a, const void *b)
+/* Whole words where both ends are aligned, as weights and rows of logits are, or where the core
+ * reads and writes them anywhere. */
+#ifdef __ARM_FEATURE_UNALIGNED
+typedef uint32_t word __attribute__((aligned(1), may_alias));
+#else
+typedef uint32_t word __attribute__((may_alias));
+#endif
+
+static int takes_words(const void *a, const void *b)
 {
-    return (((uintptr_t)a | (uintptr_t)b) & (sizeof(uint32_t) - 1)) == 0;
+    return (((uintptr_t)a | (uintptr_t)b) & (__alignof__(word) - 1)) == 0;
 }
 
 void *memcpy(void *restrict to, const void *restrict from, size_t count)
 {
     uint8_t *t = to;
-    const uint8_t *f = from;
+    const uint8_t *f = from, *const end = f + count;
 
-    if (aligned(t, f)) {
-        uint32_t *to_word = (uint32_t *)(void *)t;
-        const uint32_t *from_word = (const uint32_t *)(const void *)f;
+    if (takes_words(t, f)) {
+        for (; end - f >= 16; t += 16, f += 16) {
+            word *out = (word *)(void *)t;
+            const word *in = (const word *)(const void *)f;
 
-        for (; count >= 4 * sizeof(uint32_t); count -= 4 * sizeof(uint32_t)) {
-            to_word[0] = from_word[0], to_word[1] = from_word[1];
-            to_word[2] = from_word[2], to_word[3] = from_word[3];
-            to_word += 4;
-            from_word += 4;
+            out[0] = in[0], out[1] = in[1], out[2] = in[2], out[3] = in[3];
         }
-        for (; count >= sizeof(uint32_t); count -= sizeof(uint32_t))
-            *to_word++ = *from_word++;
-        t = (uint8_t *)to_word;
-        f = (const uint8_t *)from_word;
+        for (; end - f >= 4; t += 4, f += 4)
+            *(word *)(void *)t = *(const word *)(const void *)f;
     }
-    while (count-- != 0)
+    while (f != end)
         *t++ = *f++;
     return to;
 }
@@ -49,9 +51,12 @@ void *memmove(void *to, const void *from, size_t count)
 
 void *memset(void *to, int byte, size_t count)
 {
-    uint8_t *t = to;
+    uint8_t *t = to, *const end = t + count;
 
-    while (count-- != 0)
+    if (takes_words(t, t))
+        for (; end - t >= 4; t += 4)
+            *(word *)(void *)t = (uint8_t)byte * 0x01010101u;
+    while (t != end)
         *t++ = (uint8_t)byte;
     return to;
 }

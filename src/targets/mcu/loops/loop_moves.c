@@ -40,6 +40,20 @@ static bool is_block(const muc_mcu_nest *nest)
            is_step_one(&nest->operands[1].strides[nest->loops - 1]);
 }
 
+/* Few bytes, whose number the compiler sees, take no call, even where it knows no memcpy. */
+static const char *function_for(const muc_mcu_nest *nest, uint64_t bytes)
+{
+    enum { FEW = 16 };
+    const muc_expr_node *extent =
+        muc_expr_get(nest->l->graph->pool, nest->extents[nest->loops - 1]);
+    bool is_whole = nest->row_loop != nest->loops && nest->channel_loop != nest->loops &&
+                    nest->depth_loop != nest->loops;
+
+    return is_whole && extent->op == MUC_EXPR_CONST && (uint64_t)extent->immediate * bytes <= FEW
+               ? "__builtin_memcpy"
+               : "memcpy";
+}
+
 /* the loops from `first` on */
 static void write_copy(const copy *c, uint32_t first, unsigned depth)
 {
@@ -53,7 +67,7 @@ static void write_copy(const copy *c, uint32_t first, unsigned depth)
     muc_mcu_nest_open(nest, first, loops, depth);
     muc_mcu_indent(text, depth + loops - first);
     if (block) {
-        muc_text_add(text, "memcpy(&");
+        muc_text_add(text, "%s(&", function_for(nest, c->bytes));
         muc_mcu_nest_print(&outer, &nest->operands[1], text);
         muc_text_add(text, ", &");
         muc_mcu_nest_print(&outer, &nest->operands[0], text);
