@@ -443,8 +443,8 @@ def survivors(name, tokens, variants, cases, of_cases):
     """The numbers of the variants that give what is expected of all cases, which have one type."""
     kind, of_b, of_y = CODES[cases[0].dtype][1], CODES[cases[0].types[1]][1], CODES[cases[0].of_y][1]
     sums = "float" if kind == "float" else "uint32_t"
-    order = "mur_order" if kind == "float" else "mur_order_whole"
-    text = HEAD + f"typedef {kind} T;\ntypedef {of_b} B;\ntypedef {of_y} Y;\ntypedef {sums} A;\n#define ORDER {order}\n#define AT mur_wrap_index\n"
+    above = "mur_above" if kind == "float" else "mur_above_whole"
+    text = HEAD + f"typedef {kind} T;\ntypedef {of_b} B;\ntypedef {of_y} Y;\ntypedef {sums} A;\n#define ABOVE {above}\n#define AT mur_wrap_index\n"
     text += "".join(f"#define {word} {of_f32 if kind == 'float' else of_whole}\n" for word, of_f32, of_whole in
                     (("LESSER", "mur_min", "mur_lesser"), ("LARGER", "mur_max", "mur_larger")))
     if cases[0].numbers:

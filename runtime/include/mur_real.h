@@ -63,10 +63,10 @@ static inline float mur_min(float x, float y)
     return x < y || x != x ? x : y;
 }
 
-/* -1, 0, 1 as x and y compare; NaN is above all */
-static inline int mur_order(float x, float y)
+/* whether x is above y; NaN is above all others */
+static inline int mur_above(float x, float y)
 {
-    return x < y || (y != y && x == x) ? -1 : x > y || (x != x && y == y) ? 1 : 0;
+    return x > y || (x != x && y == y);
 }
 
 /* to nearest, halves to even */

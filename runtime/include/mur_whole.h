@@ -4,8 +4,7 @@
 
 #include "mur_real_wide.h"
 
-/* -1, 0 or 1 as integers p and q compare */
-#define mur_order_whole(p, q) (((p) > (q)) - ((p) < (q)))
+#define mur_above_whole(p, q) ((p) > (q))
 #define mur_lesser(p, q) ((p) < (q) ? (p) : (q))
 #define mur_larger(p, q) ((p) > (q) ? (p) : (q))
 

@@ -349,7 +349,7 @@ MUC_NEST_NUMBERS(top_k, ORDER_NUMBERS, measure_order, MUC_NEST_QUANTIZED, T, {
                     const INDEX above = first + (rank - 1) * inner;
                     const T q = x[(INDEX)y1[above] * inner];
 
-                    if (largest ? ORDER(p, q) <= 0 : ORDER(q, p) <= 0) {
+                    if (largest ? !ABOVE(p, q) : !ABOVE(q, p)) {
                         break;
                     }
                     if (rank < count) {

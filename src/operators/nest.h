@@ -7,10 +7,10 @@
  * Loops are C in braces, every body of a loop too. They read the inputs a, b, c and write the
  * outputs y and y1, packed and row-major, and know the NUMBERS of the node, which `measure` takes
  * from its shapes and attributes. Types: T of input 0's elements, A
- * of their sums, Y and B of the elements of y and b; INDEX is unsigned, PLACE signed. ORDER(p, q)
- * is -1, 0 or 1 as p and q compare, NaN above all; LESSER(p, q) and LARGER(p, q) are q if NaN or
- * neither is less; AT(index, extent) is the place of an index, a negative one from the end. There
- * are no other macros in loops; a number that is not whole is a cast, (T)0.5.
+ * of their sums, Y and B of the elements of y and b; INDEX is unsigned, PLACE signed. ABOVE(p, q)
+ * is whether p is greater than q, NaN than all others; LESSER(p, q) and LARGER(p, q) are q if NaN
+ * or neither is less; AT(index, extent) is the place of an index, a negative one from the end.
+ * There are no other macros in loops; a number that is not whole is a cast, (T)0.5.
  */
 #ifndef MUC_NEST_H
 #define MUC_NEST_H
@@ -58,8 +58,7 @@ muc_nest_along muc_nest_along_of(const muc_nest_shape *shape, uint32_t axis);
 /* The product of dims[first..end-1]. */
 size_t muc_nest_elements(const muc_nest_shape *shape, uint32_t first, uint32_t end);
 
-#define ORDER(p, q) \
-    ((p) > (q) || ((p) != (p) && (q) == (q)) ? 1 : (p) < (q) || ((q) != (q) && (p) == (p)) ? -1 : 0)
+#define ABOVE(p, q) ((p) > (q) || ((p) != (p) && (q) == (q)))
 #define LESSER(p, q) ((p) < (q) || (p) != (p) ? (p) : (q))
 #define LARGER(p, q) ((p) > (q) || (p) != (p) ? (p) : (q))
 #define AT(index, extent) (INDEX)((index) < 0 ? (index) + (int64_t)(extent) : (index))

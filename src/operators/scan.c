@@ -62,14 +62,15 @@ MUC_NEST_NUMBERS(arg, ARG_NUMBERS, measure_arg, MUC_NEST_QUANTIZED, int64_t, {
         for (INDEX i = 0; i < inner; i++) {
             const T *x = a + o * extent * inner + i;
             INDEX best = 0;
+            T q = x[0];
 
             for (INDEX k = 1; k < extent; k++) {
                 const T p = x[k * inner];
-                const T q = x[best * inner];
-                const int order = greatest ? ORDER(p, q) : ORDER(q, p);
 
-                if (select_last ? order >= 0 : order > 0) {
+                if (greatest ? (select_last ? !ABOVE(q, p) : ABOVE(p, q))
+                             : (select_last ? !ABOVE(p, q) : ABOVE(q, p))) {
                     best = k;
+                    q = p;
                 }
             }
             y[o * inner + i] = (Y)best;

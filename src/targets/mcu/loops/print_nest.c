@@ -53,8 +53,8 @@ static const char *type_of(const printing *p, const char *word, size_t length)
         return muc_dtype_get(x->dtype)->block_bytes > 4 ? "uint64_t" : "uint32_t";
     if (length == 1 && (*word == 'T' || *word == 'A'))
         return muc_mcu_c_type(x->dtype);
-    if (length == 5 && memcmp(word, "ORDER", 5) == 0)
-        return x->dtype == MUC_F32 ? "mur_order" : "mur_order_whole";
+    if (length == 5 && memcmp(word, "ABOVE", 5) == 0)
+        return x->dtype == MUC_F32 ? "mur_above" : "mur_above_whole";
     if (length == 6 && memcmp(word, "LESSER", 6) == 0)
         return x->dtype == MUC_F32 ? "mur_min" : "mur_lesser";
     if (length == 6 && memcmp(word, "LARGER", 6) == 0)
