@@ -141,8 +141,30 @@ static void sums_and_quotients_of_round_scales_have_the_bits_of_ref(void **state
             for (size_t o = 0; o < MUC_COUNT(operators); o++) {
                 add_pair(&batch, machines[m], operators[o], (side){ "3, 40, 40", "0.02", 3 },
                          (side){ seconds[i], "0.031", -7 }, (side){ "3, 40, 40", "0.05", 5 });
-                CHECK(mcu_calls(&batch, batch.count - 1, o < 2 ? "mur_line(" : "mur_add_high("));
+                CHECK(mcu_calls(&batch, batch.count - 1, o < 2 ? "mur_line(" : "mur_add_product("));
             }
+    mcu_batch_run(&batch, 1, 0);
+}
+
+/* of two scales each side's bytes have a table, but for one that has the output's scale */
+static void extremes_of_two_scales_have_the_bits_of_ref(void **state)
+{
+    static const char *const machines[] = { "host", "stm32f405", "rv32" };
+    static const char *const operators[] = { "max", "min" };
+    static const char *const seconds[] = { "3, 40, 40", "40", "3, 40, 1" };
+    static const char *const scales[] = { "0.02", "0.05" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t i = 0; i < MUC_COUNT(seconds); i++)
+            for (size_t o = 0; o < MUC_COUNT(operators); o++)
+                for (size_t s = 0; s < MUC_COUNT(scales); s++) {
+                    add_pair(&batch, machines[m], operators[o], (side){ "3, 40, 40", scales[s], 5 },
+                             (side){ seconds[i], "0.031", -7 }, (side){ "3, 40, 40", "0.05", 5 });
+                    CHECK_EQ(mcu_calls(&batch, batch.count - 1, "of_a[(uint8_t)"), s == 0);
+                    CHECK(mcu_calls(&batch, batch.count - 1, "of_b[(uint8_t)"));
+                }
     mcu_batch_run(&batch, 1, 0);
 }
 
@@ -218,6 +240,7 @@ int main(void)
         cmocka_unit_test(factors_that_are_too_great_are_none),
         cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
         cmocka_unit_test(sums_and_quotients_of_round_scales_have_the_bits_of_ref),
+        cmocka_unit_test(extremes_of_two_scales_have_the_bits_of_ref),
         cmocka_unit_test(functions_of_one_tensor_are_tables),
         cmocka_unit_test(pools_of_few_taps_or_channels_have_the_bits_of_ref),
     };

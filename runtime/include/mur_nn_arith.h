@@ -76,16 +76,16 @@ static inline int32_t mur_high_q31(int32_t a, int32_t b)
 #endif
 }
 
-/* sum + floor(a * b / 2^32) */
-static inline int32_t mur_add_high(int32_t sum, int32_t a, int32_t b)
+/* sum + floor(a * b / 2^16) of an a of 16 bits */
+static inline int32_t mur_add_product(int32_t sum, int32_t a, int32_t b)
 {
 #if defined(__ARM_FEATURE_DSP)
     int32_t out;
 
-    __asm__("smmla %0, %1, %2, %3" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    __asm__("smlawb %0, %1, %2, %3" : "=r"(out) : "r"(b), "r"(a), "r"(sum));
     return out;
 #else
-    return sum + (int32_t)(((int64_t)a * b) >> 32);
+    return sum + (int32_t)(((int64_t)mur_shift_left(a, 16) * b) >> 32);
 #endif
 }
 

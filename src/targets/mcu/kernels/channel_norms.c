@@ -176,8 +176,8 @@ muc_status muc_mcu_write_norm_s8(muc_mcu_lowering *l, const muc_node *node)
         MUC_TRY(muc_mcu_begin_tiled_function(l, node, &cut, &fits));
     if (!fits)
         MUC_TRY(muc_mcu_begin_function(l, node));
-    muc_mcu_print_words(l, "gains", gains, width);
-    muc_mcu_print_words(l, "biases", gains + width, width);
+    muc_mcu_print_table(l, MUC_I32, "gains", gains, width);
+    muc_mcu_print_table(l, MUC_I32, "biases", gains + width, width);
     muc_text_add(&l->text, "    %smur_norm_s8 layer = {", fits ? "" : "static const ");
     print_norm(&l->text, &rows, count, &scales);
     muc_mcu_print_field(&l->text, "is_centred", muc_op_has(node->op, MUC_OP_CENTRES));

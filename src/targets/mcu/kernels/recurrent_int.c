@@ -41,7 +41,7 @@ static muc_status print_offsets(muc_mcu_lowering *l, const muc_node *node, uint3
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, (size_t)count, &words));
     muc_recurrent_offsets((const int8_t *)weights->data, count, columns, zero,
                           bias ? bias->data : NULL, rows, i, words);
-    muc_mcu_print_words(l, name, words, count);
+    muc_mcu_print_table(l, MUC_I32, name, words, count);
     return MUC_OK;
 }
 

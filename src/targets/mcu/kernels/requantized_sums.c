@@ -119,15 +119,11 @@ static int64_t print_table(muc_mcu_lowering *l, const muc_node *node)
     const int32_t low = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MIN);
     const int32_t high = (int32_t)muc_node_integer(node, MUC_KEY_CLAMP_MAX);
 
-    muc_text_add(&l->text, "    static const %s of_sum[%d] = {",
-                 muc_mcu_c_type(muc_mcu_output(l, node, 0)->dtype), SUMS);
-    for (int64_t i = 0; i < SUMS; i++) {
-        int32_t y = mur_quantlib_requant((int32_t)(least + i), mul, add, shift, low, high);
+    int32_t table[SUMS];
 
-        muc_text_add(&l->text, "%s%" PRId32 ",", i % 16 ? " " : "\n        ", y);
-    }
-    muc_text_add(&l->text, "\n    };\n\n");
-    l->program->table_bytes += SUMS;
+    for (int64_t i = 0; i < SUMS; i++)
+        table[i] = mur_quantlib_requant((int32_t)(least + i), mul, add, shift, low, high);
+    muc_mcu_print_table(l, muc_mcu_output(l, node, 0)->dtype, "of_sum", table, SUMS);
     return least;
 }
 

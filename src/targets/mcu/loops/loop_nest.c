@@ -229,7 +229,7 @@ void muc_mcu_nest_open(const muc_mcu_nest *nest, uint32_t first, uint32_t end, u
 
     for (uint32_t i = first; i < end; i++) {
         if (is_unrolled(nest, i))
-            muc_text_add(text, "#pragma GCC unroll 4\n");
+            muc_text_add(text, "#pragma GCC unroll 8\n");
         muc_mcu_indent(text, depth++);
         muc_text_add(text, "for (uint32_t i%" PRIu32 " = 0; i%" PRIu32 " < ", i, i);
         muc_mcu_nest_print_extent(nest, i, text);

@@ -104,8 +104,8 @@ void muc_mcu_share_pointwise(muc_mcu_lowering *l, const muc_node *node);
 muc_status muc_mcu_begin_function(muc_mcu_lowering *l, const muc_node *node);
 muc_status muc_mcu_end_function(muc_mcu_lowering *l, uint64_t scratch_bytes, uint64_t macs);
 /* A table of the function at hand: "static const int32_t NAME[count]". */
-void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *words,
-                         uint64_t count);
+void muc_mcu_print_table(muc_mcu_lowering *l, muc_dtype dtype, const char *name,
+                         const int32_t *numbers, uint64_t count);
 /* The table of mur_sigmoid.h, `sigmoid`. */
 void muc_mcu_print_sigmoid_table(muc_mcu_lowering *l);
 /* What a recurrent layer's shape and attributes say. */

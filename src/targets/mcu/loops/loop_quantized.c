@@ -182,14 +182,61 @@ static bool print_quotient(muc_mcu_nest *nest, const muc_node *node, muc_text *l
 
     if (!muc_mcu_find_inverses(nest->l, node, least, most, inverses, &offset))
         return false;
-    muc_mcu_print_words(nest->l, "inverses", inverses, MUC_COUNT(inverses));
+    muc_mcu_print_table(nest->l, MUC_I32, "inverses", inverses, MUC_COUNT(inverses));
     muc_text_add(line,
-                 "const int32_t q = inverses[@b + 128];\n"
-                 "const int32_t p = (@a - (%" PRId32 ")) * %d;\n"
-                 "const int32_t x = mur_add_high(%" PRId32 ", p, q);\n\n"
+                 "const int32_t q = inverses[(uint8_t)@b];\n"
+                 "const int32_t p = @a - (%" PRId32 ");\n"
+                 "const int32_t x = mur_add_product(%" PRId32 ", p, q);\n\n"
                  "@y = (int8_t)mur_clamp_asr(x, %d, %" PRId32 ", %" PRId32 ");",
-                 muc_zero_of(muc_mcu_input(nest->l, node, 0)), 1 << MUC_MCU_DIVIDEND_PLACES, offset,
-                 MUC_MCU_INVERSE_PLACES, least, most);
+                 muc_zero_of(muc_mcu_input(nest->l, node, 0)), offset, MUC_MCU_INVERSE_PLACES,
+                 least, most);
+    return true;
+}
+
+/* what a byte of one input is in the output's integers; whether any is another than itself */
+static bool find_side(const muc_mcu_nest *nest, const muc_node *node, uint32_t i,
+                      const muc_integer_scales *s, int32_t least, int32_t most, int32_t table[256])
+{
+    const muc_integer_scales of_both = { .has_operands = true,
+                                         .operands = { s->operands[i], s->operands[i] } };
+    const int32_t zero = muc_zero_of(muc_mcu_output(nest->l, node, 0));
+    bool moves = false;
+
+    for (int32_t byte = INT8_MIN; byte <= INT8_MAX; byte++) {
+        const int32_t p = byte - muc_zero_of(muc_mcu_input(nest->l, node, i));
+        const int32_t x = muc_scale_elements(node->op, &of_both, p, p) + zero;
+
+        table[(uint8_t)byte] = x < least ? least : x > most ? most : x;
+        moves = moves || table[(uint8_t)byte] != byte;
+    }
+    return moves;
+}
+
+/* the greater or the lesser of two of int8, each by a table of what its bytes are in the output */
+static bool print_extreme(muc_mcu_nest *nest, const muc_node *node, muc_text *line,
+                          const muc_integer_scales *s, int32_t least, int32_t most)
+{
+    static const char *const names[] = { "of_a", "of_b" };
+    int32_t tables[2][256];
+    const bool moves[] = { find_side(nest, node, 0, s, least, most, tables[0]),
+                           find_side(nest, node, 1, s, least, most, tables[1]) };
+    const unsigned bytes = 256u * (moves[0] + moves[1]);
+
+    if (muc_mcu_most_elements(nest->l, muc_mcu_output(nest->l, node, 0)) < 2 * bytes)
+        return false;
+    for (uint32_t turn = 0; turn < 2; turn++) { /* what may leave the last loop before */
+        const uint32_t i = a_stays(nest) ? turn : 1 - turn;
+        const char *input = muc_mcu_input_name(i);
+
+        muc_text_add(line, "const int32_t %c = ", "pq"[i]);
+        if (!moves[i]) {
+            muc_text_add(line, "@%s;\n", input);
+            continue;
+        }
+        muc_mcu_print_table(nest->l, MUC_I8, names[i], tables[i], MUC_COUNT(tables[i]));
+        muc_text_add(line, "%s[(uint8_t)@%s];\n", names[i], input);
+    }
+    muc_text_add(line, "\n@y = (int8_t)(%s);", formula_of(node->op));
     return true;
 }
 
@@ -203,8 +250,9 @@ static void print_result(muc_mcu_nest *nest, const muc_node *node, muc_text *lin
     const bool is_whole = least == INT8_MIN && most == INT8_MAX;
     const int32_t zero = muc_zero_of(y), inside = stays_small(&s) && is_whole ? zero : 0;
 
-    if (s.left_shift && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) &&
-        print_line(nest, node, line, &s, least, most))
+    if (s.has_operands && muc_mcu_is_s8(a) && muc_mcu_is_s8(b) && muc_mcu_is_s8(y) &&
+        (s.left_shift ? print_line(nest, node, line, &s, least, most)
+                      : print_extreme(nest, node, line, &s, least, most)))
         return;
     if (print_quotient(nest, node, line, least, most))
         return;

@@ -38,7 +38,7 @@ static void narrow(int64_t p, int64_t x, bool at_least, int64_t *low, int64_t *h
 static bool find_inverse(const quotient *of, int32_t q, int32_t *inverse)
 {
     const int64_t one = INT64_C(1) << MUC_MCU_INVERSE_PLACES;
-    const int64_t unit = INT64_C(1) << (32 - MUC_MCU_DIVIDEND_PLACES);
+    const int64_t unit = INT64_C(1) << MUC_MCU_PRODUCT_PLACES;
     int64_t low = INT32_MIN, high = INT32_MAX;
 
     for (int32_t a = INT8_MIN; a <= INT8_MAX; a++) {
@@ -75,8 +75,8 @@ bool muc_mcu_find_inverses(const muc_mcu_lowering *l, const muc_node *node, int3
                      .least = least,
                      .most = most };
     of.offset = of.zero * (1 << MUC_MCU_INVERSE_PLACES) + (1 << (MUC_MCU_INVERSE_PLACES - 1));
-    for (int32_t i = 0; i < 256; i++)
-        if (!find_inverse(&of, i + INT8_MIN - muc_zero_of(b), &inverses[i]))
+    for (int32_t i = INT8_MIN; i <= INT8_MAX; i++)
+        if (!find_inverse(&of, i - muc_zero_of(b), &inverses[(uint8_t)i]))
             return false;
     *offset = of.offset;
     return true;

@@ -4,9 +4,9 @@
 
 #include "targets/mcu/steps/step_writer.h"
 
-/* y = clamp((floor((a - zero of a) 2^22 inverse / 2^32) + offset) / 2^12), rounded down: the
- * inverse of b is inverses[b + 128]. */
-enum { MUC_MCU_INVERSE_PLACES = 12, MUC_MCU_DIVIDEND_PLACES = 22 };
+/* y = clamp((floor((a - zero of a) inverse / 2^16) + offset) / 2^6), rounded down: the inverse of b
+ * is that of the byte without a sign. */
+enum { MUC_MCU_INVERSE_PLACES = 6, MUC_MCU_PRODUCT_PLACES = 16 };
 
 /* Whether a node divides int8 by int8, has enough elements to be worth a table, and has the bits of
  * all 65,536 pairs so; least, most: the bounds of its output. */

@@ -105,14 +105,15 @@ static muc_status pass_all(muc_mcu_lowering *l, const char *body, uint64_t scrat
     return MUC_OK;
 }
 
-void muc_mcu_print_words(muc_mcu_lowering *l, const char *name, const int32_t *words,
-                         uint64_t count)
+void muc_mcu_print_table(muc_mcu_lowering *l, muc_dtype dtype, const char *name,
+                         const int32_t *numbers, uint64_t count)
 {
-    muc_text_add(&l->text, "    static const int32_t %s[%" PRIu64 "] = {", name, count);
+    muc_text_add(&l->text, "    static const %s %s[%" PRIu64 "] = {", muc_mcu_c_type(dtype), name,
+                 count);
     for (uint64_t i = 0; i < count; i++)
-        muc_text_add(&l->text, "%s%" PRId32 ",", i % 8 ? " " : "\n        ", words[i]);
+        muc_text_add(&l->text, "%s%" PRId32 ",", i % 8 ? " " : "\n        ", numbers[i]);
     muc_text_add(&l->text, "\n    };\n");
-    l->program->table_bytes += count * sizeof(*words);
+    l->program->table_bytes += count * muc_dtype_get(dtype)->block_bytes;
 }
 
 /* what the piece function's operands are called there */
