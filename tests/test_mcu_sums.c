@@ -168,6 +168,34 @@ static void extremes_of_two_scales_have_the_bits_of_ref(void **state)
     mcu_batch_run(&batch, 1, 0);
 }
 
+/* words of four bytes and what is left of rows and columns, with loops around and between them */
+static void transposes_of_bytes_have_the_bits_of_ref(void **state)
+{
+    static const struct {
+        const char *x, *perm, *y;
+    } turns[] = {
+        { "9, 14", "1, 0", "14, 9" },
+        { "2, 7, 11, 5", "0, 3, 1, 2", "2, 5, 7, 11" },
+        { "2, 5, 7, 11", "0, 2, 3, 1", "2, 7, 11, 5" },
+        { "4, 6, 3, 8", "3, 2, 0, 1", "8, 3, 4, 6" },
+        { "5, 4, 6, 7", "3, 1, 2, 0", "7, 4, 6, 5" },
+    };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t i = 0; i < MUC_COUNT(turns); i++) {
+        char text[512];
+
+        snprintf(text, sizeof(text),
+                 "graph test\ntensor a = input i8 [%s] scale 0.05 zero 3\n"
+                 "node y i8 [%s] scale 0.05 zero 3 = transpose a perm=[%s]\noutput y\n",
+                 turns[i].x, turns[i].y, turns[i].perm);
+        mcu_batch_add(&batch, graph_of(batch.ctx, text), "stm32f405");
+        CHECK(mcu_calls(&batch, batch.count - 1, "mur_turn_bytes("));
+    }
+    mcu_batch_run(&batch, 1, 0);
+}
+
 /* and not of few elements, which a loop makes in less flash */
 static void functions_of_one_tensor_are_tables(void **state)
 {
@@ -241,6 +269,7 @@ int main(void)
         cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
         cmocka_unit_test(sums_and_quotients_of_round_scales_have_the_bits_of_ref),
         cmocka_unit_test(extremes_of_two_scales_have_the_bits_of_ref),
+        cmocka_unit_test(transposes_of_bytes_have_the_bits_of_ref),
         cmocka_unit_test(functions_of_one_tensor_are_tables),
         cmocka_unit_test(pools_of_few_taps_or_channels_have_the_bits_of_ref),
     };

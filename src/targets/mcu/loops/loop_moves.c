@@ -54,15 +54,75 @@ static const char *function_for(const muc_mcu_nest *nest, uint64_t bytes)
                : "memcpy";
 }
 
+/* a loop that is long enough for words */
+static bool is_long(const muc_mcu_nest *nest, uint32_t loop)
+{
+    const muc_expr_node *extent = muc_expr_get(nest->l->graph->pool, nest->extents[loop]);
+
+    return extent->op == MUC_EXPR_CONST && extent->immediate >= 4;
+}
+
+/* The loop from `first` on whose turns are columns where bytes are turned: rows are those of the
+ * last, along which the result lies. The last: none. */
+static uint32_t find_columns(const copy *c, uint32_t first)
+{
+    const muc_mcu_nest *nest = &c->nest;
+    const uint32_t last = nest->loops - 1;
+    uint32_t loop = first;
+
+    if (nest->loops < first + 2 || c->bytes != 1 || nest->row_loop || nest->channel_loop ||
+        nest->depth_loop || muc_mcu_isa_suits(nest->l->isa, MUC_MCU_ISA_RV) >= 1 ||
+        !is_step_one(&nest->operands[1].strides[last]) || !is_long(nest, last) ||
+        !is_expr_one(&nest->operands[0].strides[last]))
+        return last;
+    while (loop < last && !(is_step_one(&nest->operands[0].strides[loop]) && is_long(nest, loop) &&
+                            is_expr_one(&nest->operands[1].strides[loop])))
+        loop++;
+    return loop;
+}
+
+/* the last loop is rows, this one columns; the rest, in their order, around a call for each */
+static void write_turns(const copy *c, uint32_t first, uint32_t columns, unsigned depth)
+{
+    const uint32_t last = c->nest.loops - 1;
+    muc_text *text = &c->nest.l->text;
+    muc_mcu_nest outer = c->nest;
+
+    for (uint32_t i = columns; i + 1 < last; i++) {
+        outer.extents[i] = outer.extents[i + 1];
+        for (uint32_t k = 0; k < 2; k++)
+            outer.operands[k].strides[i] = outer.operands[k].strides[i + 1];
+    }
+    outer.loops = last - 1;
+    outer.is_unrolled = false;
+    muc_mcu_nest_open(&outer, first, outer.loops, depth);
+    muc_mcu_indent(text, depth + outer.loops - first);
+    muc_text_add(text, "mur_turn_bytes((const int8_t *)&");
+    muc_mcu_nest_print(&outer, &outer.operands[0], text);
+    muc_text_add(text, ", %" PRId64 "u, (int8_t *)&", c->nest.operands[0].strides[last].factor);
+    muc_mcu_nest_print(&outer, &outer.operands[1], text);
+    muc_text_add(text, ", %" PRId64 "u, ", c->nest.operands[1].strides[columns].factor);
+    muc_mcu_nest_print_extent(&c->nest, last, text);
+    muc_text_add(text, ", ");
+    muc_mcu_nest_print_extent(&c->nest, columns, text);
+    muc_text_add(text, ");\n");
+    muc_mcu_nest_close(&outer, first, outer.loops, depth);
+}
+
 /* the loops from `first` on */
 static void write_copy(const copy *c, uint32_t first, unsigned depth)
 {
+    const uint32_t columns = find_columns(c, first);
     const muc_mcu_nest *nest = &c->nest;
     bool block = nest->loops > 0 && is_block(nest);
     uint32_t loops = nest->loops - block;
     muc_text *text = &nest->l->text;
     muc_mcu_nest outer = *nest;
 
+    if (columns + 1 < nest->loops) {
+        write_turns(c, first, columns, depth);
+        return;
+    }
     outer.loops = loops;
     muc_mcu_nest_open(nest, first, loops, depth);
     muc_mcu_indent(text, depth + loops - first);

@@ -55,10 +55,9 @@ static size_t find_file(const char *name, size_t length)
     return i;
 }
 
-const char *const muc_mcu_inline_headers[] = { "mur_half.h",      "mur_linear.h",
-                                               "mur_quantlib.h",  "mur_real.h",
-                                               "mur_real_wide.h", "mur_sigmoid.h",
-                                               "mur_whole.h",     NULL };
+const char *const muc_mcu_inline_headers[] = { "mur_half.h", "mur_linear.h",    "mur_quantlib.h",
+                                               "mur_real.h", "mur_real_wide.h", "mur_sigmoid.h",
+                                               "mur_turn.h", "mur_whole.h",     NULL };
 
 /* whether a step's own code calls a function, of this length of name */
 static bool is_called(const muc_mcu_program *program, const char *function, size_t length)
