@@ -25,19 +25,18 @@ const nn_kernel nn_kernels[] = {
 };
 const uint32_t nn_kernels_count = sizeof(nn_kernels) / sizeof(*nn_kernels);
 
-enum { MOST = 1 << 14, GUARD = 64, CHANNELS = 512 };
+enum { MOST = 1 << 14, GUARD = 64, CHANNELS = 512, WORK = 36 << 10 };
 
-/* operands, with room for guards */
-static int8_t input[MOST], memory[3 * MOST], weights[MOST], expected[MOST];
-static _Alignas(16) uint8_t packed[4 * MOST];
-static _Alignas(16) uint8_t scratch[4 * MOST];
+/* operands, with room for guards; all of them fit a board of 128 KB */
+static int8_t input[MOST], memory[MOST / 2 + 2 * MOST], weights[MOST];
+static _Alignas(16) uint8_t work[WORK]; /* a layer's packed weights, then its scratch memory */
 static int32_t bias[CHANNELS], mul[CHANNELS], shift[CHANNELS];
 
 static uint32_t state = 1;
 
 void *nn_spare(void)
 {
-    return packed;
+    return work;
 }
 
 static uint32_t draw(void)
@@ -240,13 +239,18 @@ static int64_t judge_sum(const mur_conv_s8 *l, int32_t y, int32_t x, int32_t c)
     return sum;
 }
 
-static void judge(const mur_conv_s8 *l)
+/* the first index of out that is wrong; -2: all is right */
+static int32_t judge(const mur_conv_s8 *l, const int8_t *out)
 {
     for (int32_t y = 0; y < l->shape.out_h; y++)
         for (int32_t x = 0; x < l->shape.out_w; x++)
-            for (int32_t c = 0; c < l->shape.out_c; c++)
-                expected[y * l->shape.out_pitch + x * l->shape.out_c + c] =
-                    judge_requant(l, judge_sum(l, y, x, c), c);
+            for (int32_t c = 0; c < l->shape.out_c; c++) {
+                int32_t at = y * l->shape.out_pitch + x * l->shape.out_c + c;
+
+                if (out[at] != judge_requant(l, judge_sum(l, y, x, c), c))
+                    return at;
+            }
+    return -2;
 }
 
 /* ---- the trial ---- */
@@ -282,28 +286,38 @@ static int32_t offset_of_input(const nn_kernel *kernel, const mur_conv_s8 *l, in
     return lead < -MOST / 2 ? -MOST / 2 : lead;
 }
 
-/* the first index of out that is wrong; -1: a byte outside; -2: all is right */
+/* where scratch memory begins in work, behind the weights and their guard */
+static size_t scratch_offset(const nn_kernel *kernel, const mur_conv_s8 *l)
+{
+    return (kernel->packed_bytes(l) + GUARD + 15) / 16 * 16;
+}
+
+static int has_room(const nn_kernel *kernel, const mur_conv_s8 *l)
+{
+    return scratch_offset(kernel, l) + kernel->scratch_bytes(l) + GUARD <= WORK;
+}
+
+/* as judge, but -1: a byte outside of out */
 static int32_t try_layer(const nn_kernel *kernel, mur_conv_s8 *l, const mur_conv_plain *plain,
                          int overlapping)
 {
     int32_t rows = l->shape.in_h * l->shape.in_pitch,
-            offset = offset_of_input(kernel, l, overlapping);
+            offset = offset_of_input(kernel, l, overlapping), at;
     size_t packed_bytes = kernel->packed_bytes(l), scratch_bytes = kernel->scratch_bytes(l);
-    int8_t *out = memory + MOST, *in = out + offset;
+    int8_t *out = memory + MOST / 2, *in = out + offset;
+    uint8_t *scratch = work + scratch_offset(kernel, l);
 
     memset(memory, 0x5a, sizeof(memory));
-    memset(scratch, 0x5a, sizeof(scratch));
-    memset(packed, 0x5a, sizeof(packed));
+    memset(work, 0x5a, sizeof(work));
     memcpy(in, input, (size_t)rows);
-    kernel->pack(l, plain, packed);
-    l->packed = packed;
+    kernel->pack(l, plain, work);
+    l->packed = work;
     kernel->run(l, in, out, scratch);
-    for (int32_t y = 0; y < l->shape.out_h; y++)
-        for (int32_t x = 0; x < l->shape.out_w * l->shape.out_c; x++)
-            if (out[y * l->shape.out_pitch + x] != expected[y * l->shape.out_pitch + x])
-                return y * l->shape.out_pitch + x;
+    at = judge(l, out);
+    if (at != -2)
+        return at;
     for (size_t i = 0; i < GUARD; i++)
-        if (scratch[scratch_bytes + i] != 0x5a || packed[packed_bytes + i] != 0x5a)
+        if (scratch[scratch_bytes + i] != 0x5a || work[packed_bytes + i] != 0x5a)
             return -1;
     if (offset != MOST)
         return -2;
@@ -334,9 +348,8 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
             l.weight_zero = 0; /* which few kernels take */
         if (!kernel->fits(&l, &plain) && l.output.kind == MUR_REQUANT_Q31)
             l.output.zero = INT8_MIN; /* what some take alone */
-        if (!kernel->fits(&l, &plain))
+        if (!kernel->fits(&l, &plain) || !has_room(kernel, &l))
             continue;
-        judge(&l);
         result.run++;
         at = try_layer(kernel, &l, &plain, overlapping);
         if (at == -2)
@@ -573,6 +586,8 @@ static const product products[] = {
 #undef MUR_NN
 };
 
+static int8_t expected[1 << 12];
+
 static void draw_product(mur_matmul_s8 *l)
 {
     int32_t bits = 8;
@@ -652,8 +667,8 @@ static int is_product_right(const product *kernel, const mur_matmul_s8 *l)
     size_t scratch_bytes = kernel->scratch_bytes(l);
 
     memset(memory, 0x5a, sizeof(memory));
-    memset(scratch, 0x5a, sizeof(scratch));
-    kernel->run(l, input, weights, memory + GUARD, scratch);
+    memset(work, 0x5a, sizeof(work));
+    kernel->run(l, input, weights, memory + GUARD, work);
     for (int32_t i = -GUARD; i < bytes + GUARD; i++) {
         int inside = i >= 0 && i < bytes && i % l->out_pitch < l->columns;
 
@@ -661,7 +676,7 @@ static int is_product_right(const product *kernel, const mur_matmul_s8 *l)
             return 0;
     }
     for (size_t i = 0; i < GUARD; i++)
-        if (scratch[scratch_bytes + i] != 0x5a)
+        if (work[scratch_bytes + i] != 0x5a)
             return 0;
     return 1;
 }

@@ -32,7 +32,7 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping);
  * wrong, the last such kernel's name in *last. */
 uint32_t nn_check_others(uint32_t rounds, const char **last);
 
-/* 64 KiB that cases of other files may use between calls of these */
+/* 36 KiB that cases of other files may use between calls of these */
 void *nn_spare(void);
 
 /* Kernels of two computed matrices, in `rounds` random products: how many are wrong, the last such

@@ -1,15 +1,8 @@
 /* nn_f16_qemu.c - the cases of nn_f16_cases.h on an emulated board, as nn_qemu.c. */
 #include "nn_f16_cases.h"
-#include "semihosting.h"
+#include "tell.h"
 
 int main(void);
-
-static uint32_t tell(uint32_t wrong, const char *what)
-{
-    host_print_number(HOST_STDOUT, wrong);
-    host_print(HOST_STDOUT, what);
-    return wrong;
-}
 
 int main(void)
 {

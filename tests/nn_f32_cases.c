@@ -5,7 +5,7 @@
 
 enum { MOST = 1 << 12, MOST_WEIGHTS = 6 << 10, MOST_CHANNELS = 20, PAD = 4 };
 
-static float memory[3 * MOST], in[MOST], out[MOST + PAD], weights[MOST_WEIGHTS];
+static float memory[2 * MOST], in[MOST], out[MOST + PAD], weights[MOST_WEIGHTS];
 static float bias[MOST_CHANNELS], packed[MOST_WEIGHTS + 64 * MOST_CHANNELS];
 static const float limits[2] = { -0.25f, 6 };
 static uint32_t state = 1;
@@ -126,7 +126,7 @@ static int is_right(const mur_conv_f32 *l)
 /* the layer again, its input as close behind its output as it may be */
 static int may_overlap(const mur_conv_f32 *l, int depthwise)
 {
-    float *to = memory + MOST, *from = to + mur_conv_f32_lead(&l->shape);
+    float *to = memory, *from = to + mur_conv_f32_lead(&l->shape);
 
     memcpy(from, in, (size_t)(l->shape.in_h * l->shape.in_pitch) * sizeof(*in));
     (depthwise ? mur_depthwise_f32_run : mur_conv_f32_run)(l, from, to);

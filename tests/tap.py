@@ -1,10 +1,19 @@
 """What the tests in Python share whether they have a muc or not: cases as TAP, and programs that a case needs."""
+import pathlib
+import re
 import shutil
 import subprocess
+
+QEMU_BOARDS = pathlib.Path(__file__).resolve().parent.parent / "scripts/qemu_boards"
 
 
 class Skip(Exception):
     """The case cannot run here; says why."""
+
+
+def all_boards():
+    """The names of scripts/qemu_boards."""
+    return re.findall(r"^    (\w+)\)", QEMU_BOARDS.read_text(), re.MULTILINE)
 
 
 def tools_of(board):

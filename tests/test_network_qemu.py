@@ -16,7 +16,7 @@ import sys
 import tempfile
 import zipfile
 
-from tap import Skip, need, run_cases, tools_of
+from tap import Skip, all_boards, need, run_cases, tools_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared/data/tflite"
@@ -244,6 +244,9 @@ def check_errors(folder, network, board):
         done = subprocess.run([MUC, "run", code, "--qemu", name, "--input", inputs], capture_output=True, text=True,
                               env=environment)
         assert done.returncode == status and words in done.stderr, (done.returncode, done.stderr)
+    described = subprocess.run([MUC, "help", "run"], check=True, capture_output=True, text=True).stdout
+    for told in (done.stderr, described):
+        assert not set(all_boards()) - set(re.findall(r"\w+", told)), told
     done = subprocess.run([MUC, "run", DATA / f"{network}.tflite", "--qemu", board, "--input", inputs],
                           capture_output=True, text=True)
     assert done.returncode == 7 and "--qemu" in done.stderr, (done.returncode, done.stderr)
@@ -277,7 +280,7 @@ def run_case(function, folder, network, board):
 
 def main():
     networks = list(LIMITS) if "all" in sys.argv else ["kws_ref_model"]
-    cases = [(f"{network} on {board}", check, network, board) for network in networks for board in BOARDS
+    cases = [(f"{network} on {board}", check, network, board) for network in networks for board in all_boards()
              if board != "m23" or network == "kws_ref_model"]  # the others are more than its machine has
     cases += [(f"a float network on {board}", check_float, "kws_ref_model_float32", board) for board in ("m7", "rv32", "rv64")]
     cases += [(f"large weights on {board}", check_large, f"large_{board}", board) for board in ("m7", "rv32")]
