@@ -807,20 +807,20 @@ def write_doubles(path, arrays):
                           + struct.pack(f"<{len(values)}d", *values))
 
 
-def onnx_of_floats(folder, factor, op, a, b, golden):
-    """y = (a + b) * factor, or op of it, every value called FLOAT, with arrays beside it as Deeploy has them"""
+def onnx_of_floats(folder, factor, op, a, b, golden, type=(1, "f")):
+    """y = (a + b) * factor, or op of it, every value of a type of ONNX, FLOAT by default, with arrays beside it as Deeploy has them"""
     folder.mkdir()
     count = len(a)
 
     def port(name):
         shape = field(1, field(1, 1)) + field(1, field(1, count))
-        return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+        return field(1, name) + field(2, field(1, field(1, type[0]) + field(2, shape)))
 
     def node(kind, inputs, output):
         return field(1, b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, kind))
 
     graph = node(b"Add", [b"A", b"B"], b"s") + node(b"Mul", [b"s", b"c"], b"m") + node(op, [b"m"], b"y")
-    graph += field(2, b"g") + field(5, field(1, 1) + field(2, 1) + field(8, b"c") + field(9, struct.pack("<f", factor)))
+    graph += field(2, b"g") + field(5, field(1, 1) + field(2, type[0]) + field(8, b"c") + field(9, struct.pack("<" + type[1], factor)))
     graph += field(11, port(b"A")) + field(11, port(b"B")) + field(12, port(b"y"))
     (folder / "network.onnx").write_bytes(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
     write_doubles(folder / "inputs.npz", {"A": a, "B": b})
@@ -833,8 +833,8 @@ def read_numbers(path):
     with zipfile.ZipFile(path) as file:
         data = file.read(file.namelist()[0])
     end = 10 + struct.unpack_from("<H", data, 8)[0]
-    kind = {b"<f4": "f", b"<i4": "i"}[re.search(rb"'descr': '(...)'", data[:end])[1]]
-    return kind, list(struct.unpack(f"<{(len(data) - end) // 4}{kind}", data[end:]))
+    kind = {b"<f2": "e", b"<f4": "f", b"<i4": "i"}[re.search(rb"'descr': '(...)'", data[:end])[1]]
+    return kind, list(struct.unpack(f"<{(len(data) - end) // struct.calcsize(kind)}{kind}", data[end:]))
 
 
 def test_whole_numbers_called_float_are_computed_as_integers():
@@ -861,6 +861,23 @@ def test_whole_numbers_called_float_are_computed_as_integers():
         assert read_numbers(out)[0] == "f" and "integers" not in muc("inspect", net)[0], name
     muc("compile", WORK / "fractions/network.onnx", "--target", "mcu", "--quant", "int8", "--calib", WORK / "fractions/inputs.npz",
         "-o", WORK / "pixels_c")
+
+
+def test_halves_of_onnx_go_in_and_out():
+    """inputs and outputs of float16, from arrays of any type of real numbers, rounded after every operator"""
+    def half(x):
+        return struct.unpack("<e", struct.pack("<e", x))[0]
+
+    a, b, out = [i / 37 for i in range(125)], [1e-3 * i * i for i in range(125)], WORK / "halves.npz"
+    expected = [half(half(half(p) + half(q)) * 0.75) for p, q in zip(a, b)]
+    net = onnx_of_floats(WORK / "halves", 0.75, b"Relu", a, b, None, (10, "e"))
+    muc("compile", net, "--target", "mcu", "-o", WORK / "halves_c")
+    for what in (net, WORK / "halves_c"):
+        muc("run", what, "--input", WORK / "halves/inputs.npz", "--output", out)
+        assert read_numbers(out) == ("e", expected), what
+    for arrays in ([], ["--input", WORK / "halves/inputs.npz"]):
+        found = json.loads(muc("verify", WORK / "halves_c", net, *arrays, "--json")[0])
+        assert found["exact"] and {layer["error"] for layer in found["layers"]} == {0}, found
 
 
 if __name__ == "__main__":

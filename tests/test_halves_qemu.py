@@ -9,6 +9,7 @@ import json
 import math
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -172,8 +173,36 @@ def check_verify(place):
     assert json.loads(done.stdout)["layers"][1]["operator"] == "relu", done.stdout
 
 
+def deep():
+    """sums of 72 products, a few of which round to the other neighbour in another order, and then again"""
+    net = Net([1, 24, 24, 8], 0)
+    for _ in range(2):
+        net.conv(24, (3, 3), pads=(1, 1, 1, 1)).node("sigmoid", net.dims).depthwise((3, 3), pads=(1, 1, 1, 1)).node("relu", net.dims)
+    return net
+
+
+def check_numbers(place, machine):
+    """muc verify draws halves, takes rounding to a neighbour for right on the way, and finds a weight that is wrong"""
+    folder = pathlib.Path(place) / machine
+    folder.mkdir()
+    source, code = folder / "n.graph", folder / "code"
+    for make in (odd, left_alone, deep):
+        source.write_text(make().text())
+        subprocess.run([MUC, "compile", source, "--machine", machine, "-o", code], check=True, capture_output=True)
+        done = subprocess.run([MUC, "verify", code, source, "--json"], check=True, capture_output=True, text=True)
+    moved = [layer["node"] for layer in json.loads(done.stdout)["layers"] if layer["error"] > 1e-3]
+    assert len(moved) > 1, done.stdout
+    text, count = re.subn(r"(_weights\[\d+\] MUR_ALIGNED = \{\s*(?:\d+, ){7})(\d+)", lambda m: m[1] + str(int(m[2]) ^ 64), (code / "n.c").read_text(), count=1)
+    assert count == 1
+    (code / "n.c").write_text(text)
+    done = subprocess.run([MUC, "verify", code, source], capture_output=True, text=True)
+    assert done.returncode == 8 and "the code and the reference differ at 't0" in done.stderr, (done.returncode, done.stderr)
+    return f"{len(moved)} layers with neighbours"
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         cases = [(f"halves, {make.__name__}", functools.partial(check, place, make))
                  for make in (odd, wide, batches, apart, elements, infinite, no_numbers, left_alone)]
+        cases += [(f"muc verify of halves for {machine}", functools.partial(check_numbers, place, machine)) for machine in ("mps2-an500", "mps3-an547")]
         sys.exit(run_cases([*cases, ("muc verify", functools.partial(check_verify, place))]))

@@ -534,6 +534,11 @@ void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg)
     ref->probe_arg = arg;
 }
 
+float *muc_ref_numbers(muc_ref *ref, uint32_t activation)
+{
+    return ref->values[activation].data;
+}
+
 void muc_ref_set_slots_probe(muc_ref *ref, muc_ref_slots_probe *probe, void *arg)
 {
     ref->golden->probe = probe;

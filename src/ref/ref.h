@@ -53,6 +53,8 @@ muc_status muc_ref_set_state(muc_ref *ref, uint32_t state, const void *data, siz
 /* The memory of a STATE tensor and its bytes; alive as long as the session. */
 void *muc_ref_state(muc_ref *ref, uint32_t state, size_t *bytes);
 void muc_ref_set_probe(muc_ref *ref, muc_ref_probe *probe, void *arg);
+/* An activation that is kept as float32, to be changed by a probe before other nodes read it. */
+float *muc_ref_numbers(muc_ref *ref, uint32_t activation);
 /* From now on an activation's memory is taken by others as soon as the last node that reads it has
  * run: of activations, muc_ref_get and muc_ref_read have outputs of the graph alone. For sessions
  * that run all nodes. */

@@ -36,6 +36,8 @@ typedef struct runner {
     size_t port_count;
     uint32_t end;        /* node that runs end before; 0: they run all */
     const bool *on_chip; /* or NULL */
+    muc_ref_probe *probe;
+    void *probe_arg;
 } runner;
 
 static muc_status fail_shape(const runner *r, const muc_tensor *tensor,
@@ -168,54 +170,51 @@ size_t muc_array_top(const muc_tensor_view *view, uint64_t first, uint64_t count
     return found;
 }
 
-/* false if the type does not hold it */
-static bool store(muc_dtype dtype, const element *e, bool from_integer, uint8_t *p)
+bool muc_array_store(const muc_tensor_view *array, uint64_t i, muc_dtype dtype, uint8_t *out)
 {
     uint32_t size = muc_dtype_get(dtype)->block_bytes;
-    uint64_t bits = (uint64_t)e->integer;
-    double back = e->real;
+    const element e = load(array, i);
+    uint64_t bits = (uint64_t)e.integer;
+    double back = e.real;
 
     if (dtype == MUC_F64) {
-        memcpy(&bits, &e->real, sizeof(bits));
+        memcpy(&bits, &e.real, sizeof(bits));
     } else if (dtype == MUC_F32) {
-        bits = muc_f32_bits((float)e->real);
-        back = (double)(float)e->real;
+        bits = muc_f32_bits((float)e.real);
+        back = (double)(float)e.real;
     } else if (dtype == MUC_F16) {
-        bits = muc_f16_of_f32((float)e->real);
+        bits = muc_f16_of_f32((float)e.real);
         back = (double)muc_f32_of_f16((uint16_t)bits);
     } else if (dtype == MUC_BF16) {
-        bits = muc_bf16_of_f32((float)e->real);
+        bits = muc_bf16_of_f32((float)e.real);
         back = (double)muc_f32_of_bf16((uint16_t)bits);
     }
-    for (uint32_t i = 0; i < size; i++)
-        p[i] = (uint8_t)(bits >> 8 * i);
+    for (uint32_t j = 0; j < size; j++)
+        out[j] = (uint8_t)(bits >> 8 * j);
     if (muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT)
-        return !from_integer || back == e->real;
+        return muc_dtype_get(array->dtype)->kind != MUC_DTYPE_INTEGER || back == e.real;
     if (dtype == MUC_BOOL)
-        return e->is_integer && e->integer >= 0 && e->integer <= 1;
-    return e->is_integer && muc_dtype_integer(dtype, p) == e->integer &&
-           (dtype != MUC_U64 || e->integer >= 0);
+        return e.is_integer && e.integer >= 0 && e.integer <= 1;
+    return e.is_integer && muc_dtype_integer(dtype, out) == e.integer &&
+           (dtype != MUC_U64 || e.integer >= 0);
 }
 
 muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc_dtype dtype,
                              muc_arena *arena, uint8_t **out)
 {
     uint32_t size = muc_dtype_get(dtype)->block_bytes;
-    bool from_integer = muc_dtype_get(array->dtype)->kind == MUC_DTYPE_INTEGER;
 
     MUC_TRY(MUC_ARENA_NEW(ctx, arena, (size_t)array->elements * size + 1, out));
     if (array->dtype == dtype) {
         memcpy(*out, array->data, (size_t)array->bytes);
         return MUC_OK;
     }
-    for (uint64_t i = 0; i < array->elements; i++) {
-        element e = load(array, i);
-
-        if (!store(dtype, &e, from_integer, *out + i * size))
+    for (uint64_t i = 0; i < array->elements; i++)
+        if (!muc_array_store(array, i, dtype, *out + i * size))
             return muc_fail(ctx, MUC_USAGE, array->file, MUC_NO_OFFSET,
                             "array '%s': element %" PRIu64 ", %g, is not a number of type %s",
-                            array->name, i, e.real, muc_dtype_get(dtype)->name);
-    }
+                            array->name, i, muc_array_element(array, i),
+                            muc_dtype_get(dtype)->name);
     return MUC_OK;
 }
 
@@ -444,6 +443,7 @@ static muc_status evaluate(runner *r, const muc_tensor_view *arrays, size_t arra
         bindings[i] = r->bindings[i].value;
     MUC_TRY(muc_ref_open_chip(r->ctx, r->graph, r->on_chip, ref));
     muc_ref_tell_progress(*ref);
+    muc_ref_set_probe(*ref, r->probe, r->probe_arg);
     if (r->end)
         muc_ref_set_range(*ref, 0, r->end);
     status = fill_caches(r, *ref);
@@ -574,14 +574,20 @@ muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
 muc_status muc_network_evaluate(muc_context *ctx, muc_graph *graph, const muc_tensor_view *arrays,
                                 size_t array_count, muc_arena *arena, muc_ref **ref)
 {
-    return muc_exports_evaluate(ctx, graph, NULL, arrays, array_count, arena, ref);
+    return muc_exports_evaluate(ctx, graph, NULL, arrays, array_count, NULL, NULL, arena, ref);
 }
 
 muc_status muc_exports_evaluate(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
-                                const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                                const muc_tensor_view *arrays, size_t array_count,
+                                muc_ref_probe *probe, void *probe_arg, muc_arena *arena,
                                 muc_ref **ref)
 {
-    runner r = { .ctx = ctx, .graph = graph, .unified = unified, .arena = arena };
+    runner r = { .ctx = ctx,
+                 .graph = graph,
+                 .unified = unified,
+                 .arena = arena,
+                 .probe = probe,
+                 .probe_arg = probe_arg };
 
     return evaluate(&r, arrays, array_count, ref);
 }

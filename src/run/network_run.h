@@ -26,11 +26,13 @@ muc_status muc_network_evaluate_first(muc_context *ctx, muc_graph *graph,
                                       uint32_t end, const bool *on_chip, muc_arena *arena,
                                       muc_ref **ref);
 
-/* The same of a graph that muc_unify made of several exports and may have been changed since. The
- * arrays are those of an export, caches among them; the calibration record is that of the export
- * with their lengths, unless an array "record" is given. */
+/* The same of a graph that muc_unify made of several exports and may have been changed since, with
+ * a probe, unless that is NULL. The arrays are those of an export, caches among them; the
+ * calibration record is that of the export with their lengths, unless an array "record" is given.
+ * *ref is set before the probe is called. */
 muc_status muc_exports_evaluate(muc_context *ctx, muc_graph *graph, const muc_unified *unified,
-                                const muc_tensor_view *arrays, size_t array_count, muc_arena *arena,
+                                const muc_tensor_view *arrays, size_t array_count,
+                                muc_ref_probe *probe, void *probe_arg, muc_arena *arena,
                                 muc_ref **ref);
 /* The same, closed: results as muc_network_run gives them. A graph of fixed shapes that keeps a
  * state may be given arrays for several runs in a row (run/repeated_runs.h): so are its results. */
@@ -41,8 +43,10 @@ muc_status muc_network_run_row(muc_context *ctx, muc_graph *graph, const muc_uni
 muc_status muc_network_results(muc_context *ctx, muc_graph *graph, const muc_ref *ref,
                                muc_arena *arena, muc_tensor_view **outputs);
 
-/* An array's elements as elements of a type, in arena: reals are rounded, integers must be there
- * exactly; else MUC_USAGE naming array and element. */
+/* Stores element i of an array as an element of a type: reals are rounded, integers must be there
+ * exactly, else false. */
+bool muc_array_store(const muc_tensor_view *array, uint64_t i, muc_dtype dtype, uint8_t *out);
+/* The same of all elements, in arena; else MUC_USAGE naming array and element. */
 muc_status muc_array_convert(muc_context *ctx, const muc_tensor_view *array, muc_dtype dtype,
                              muc_arena *arena, uint8_t **out);
 /* Element i of an array of any type, as a double. */

@@ -26,26 +26,6 @@ static bool is_real(muc_dtype dtype)
     return muc_dtype_get(dtype)->kind == MUC_DTYPE_FLOAT;
 }
 
-/* one element of whatever type, little-endian: the low bytes come first */
-static bool convert_one(const muc_port *input, double real, uint8_t *out)
-{
-    uint32_t size = muc_dtype_get(input->dtype)->block_bytes;
-    float single = (float)real;
-    int64_t whole;
-
-    if (input->dtype == MUC_F32 || input->dtype == MUC_F64) {
-        memcpy(out, input->dtype == MUC_F32 ? (const void *)&single : &real, size);
-        return true;
-    }
-    if (is_real(input->dtype) || !(fabs(real) < 9e18) || real != floor(real))
-        return false;
-    whole = (int64_t)real;
-    memcpy(out, &whole, size);
-    if (size == 8)
-        return true;
-    return muc_dtype_integer(input->dtype, out) == whole;
-}
-
 muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_tensor_view *array,
                             uint8_t *out)
 {
@@ -66,9 +46,11 @@ muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_t
         return MUC_OK;
     }
     for (uint64_t i = 0; i < array->elements; i++) {
-        double real = muc_array_element(array, i);
+        double real = muc_array_element(array, i), whole = quantizes ? quantize(input, real) : 0;
+        const muc_tensor_view level = { .dtype = MUC_F64, .data = (const uint8_t *)&whole };
 
-        if (!convert_one(input, quantizes ? quantize(input, real) : real, out + i * size))
+        if (!muc_array_store(quantizes ? &level : array, quantizes ? 0 : i, input->dtype,
+                             out + i * size))
             return muc_fail(ctx, MUC_USAGE, array->file, array->offset,
                             "'%s': element %llu, %g, is not a number of type %s", array->name,
                             (unsigned long long)i, real, muc_dtype_get(input->dtype)->name);

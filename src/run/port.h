@@ -20,7 +20,7 @@ typedef struct muc_port {
 } muc_port;
 
 /* Elements of an array as an input wants them: real numbers are quantized where it carries
- * quantization, integers must be there exactly. out holds input->bytes. */
+ * quantization, others are stored as muc_array_store does. out holds input->bytes. */
 muc_status muc_port_convert(muc_context *ctx, const muc_port *input, const muc_tensor_view *array,
                             uint8_t *out);
 
