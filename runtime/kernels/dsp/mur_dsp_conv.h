@@ -47,6 +47,34 @@ static inline int mur_dsp_is_vector(const mur_conv_s8 *layer)
            s->pad_top == 0 && s->pad_left == 0;
 }
 
+/* The rows of the image that a row of outputs reads, with what stands for 0 around them, as an
+ * image of its own. */
+static inline mur_conv_shape mur_dsp_padded(const mur_conv_shape *s)
+{
+    mur_conv_shape padded = *s;
+
+    padded.in_h = s->kernel_h;
+    padded.in_w = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w + 1;
+    padded.in_pitch = padded.in_w * s->in_c;
+    padded.dilation_h = 1;
+    padded.pad_top = padded.pad_left = 0;
+    return padded;
+}
+
+/* Its bytes, and memory for three more pixels' windows and their last word, if windows reach over
+ * an edge of the layer's image and that is not much; else 0. */
+static inline size_t mur_dsp_padded_bytes(const mur_conv_shape *s)
+{
+    enum { MOST = 640 };
+    const mur_conv_shape padded = mur_dsp_padded(s);
+    int32_t bytes = padded.in_h * padded.in_pitch + 3 * s->stride_w * s->in_c + 4;
+    int32_t bottom = (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
+
+    if (s->pad_top == 0 && s->pad_left == 0 && padded.in_w <= s->in_w && bottom <= s->in_h)
+        return 0;
+    return bytes <= MOST ? ((size_t)bytes + 15) & ~(size_t)15 : 0;
+}
+
 /* How many fours of pixels are widened at once: of a window that is one run of few inputs some, as
  * long as 256 bytes hold them. A kernel that takes a pixel alone takes one four. */
 static inline int32_t mur_dsp_fours(const mur_conv_s8 *layer, const mur_dsp_runs *runs, int alone)

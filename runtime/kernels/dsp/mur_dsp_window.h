@@ -19,7 +19,7 @@ typedef struct mur_dsp_window {
     mur_dsp_runs runs;
     uint32_t *x; /* inputs of one or four pixels, of a group, or of `fours` fours */
     int32_t fours;
-    int8_t *border;         /* a run with bytes outside the image */
+    int8_t *border;         /* a run with bytes outside the image, or the padded rows */
     const int8_t *in, *end; /* the group's first channel; behind the image */
     void *kernel;           /* what mur_dsp_multiply keeps from group to group */
 } mur_dsp_window;
@@ -326,15 +326,34 @@ static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels
     }
 }
 
+/* the rows that a row of outputs reads, the first of them `top`, to padded ones */
+static void mur_dsp_pad_rows(const mur_conv_s8 *layer, const mur_conv_shape *padded,
+                             const int8_t *in, int32_t top, int8_t *out)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int32_t columns = padded->in_w - s->pad_left;
+
+    columns = columns < s->in_w ? columns : s->in_w;
+    for (int32_t i = 0; i < s->kernel_h && columns > 0; i++, top += s->dilation_h) {
+        int8_t *to = out + i * padded->in_pitch + s->pad_left * s->in_c;
+
+        if (top < 0 || top >= s->in_h)
+            memset(to, layer->in_zero, (size_t)(columns * s->in_c));
+        else
+            memcpy(to, in + top * s->in_pitch, (size_t)(columns * s->in_c));
+    }
+}
+
 /* the whole layer */
 static __attribute__((noinline, cold)) void
 mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
                  int32_t left_over, mur_dsp_multiply *multiply, void *kernel)
 {
+    size_t padded_bytes = mur_dsp_padded_bytes(&layer->shape), x_bytes;
+    mur_conv_s8 padded = *layer;
     mur_dsp_window window;
-    size_t x_bytes;
 
-    window.layer = layer;
+    window.layer = &padded;
     window.kernel = kernel;
     window.end = in + (layer->shape.in_h - 1) * layer->shape.in_pitch +
                  layer->shape.in_w * layer->shape.in_c;
@@ -345,9 +364,19 @@ mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.rest > 0) /* their last word is not filled */
         memset(scratch, 0, x_bytes);
-    for (int32_t y = 0; y < layer->shape.out_h; y++)
-        mur_dsp_run_row(&window, in, y * layer->shape.stride_h - layer->shape.pad_top,
-                        out + y * layer->shape.out_pitch, left_over, multiply);
+    if (padded_bytes > 0) {
+        padded.shape = mur_dsp_padded(&layer->shape);
+        window.end = window.border + padded_bytes;
+        memset(window.border, layer->in_zero, padded_bytes);
+    }
+    for (int32_t y = 0; y < layer->shape.out_h; y++, out += layer->shape.out_pitch) {
+        int32_t top = y * layer->shape.stride_h - layer->shape.pad_top;
+
+        if (padded_bytes > 0)
+            mur_dsp_pad_rows(layer, &padded.shape, in, top, window.border);
+        mur_dsp_run_row(&window, padded_bytes > 0 ? window.border : in, padded_bytes > 0 ? 0 : top,
+                        out, left_over, multiply);
+    }
 }
 
 #endif

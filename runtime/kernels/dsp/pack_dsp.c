@@ -151,11 +151,12 @@ size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
 static size_t window_bytes(const mur_conv_s8 *layer, int alone)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
-
     int has_border = !mur_dsp_is_vector(layer) || runs.run_words * 4 > runs.bytes;
+    size_t padded = mur_dsp_padded_bytes(&layer->shape);
 
-    return mur_dsp_widened_bytes(layer, &runs, alone, mur_dsp_fours(layer, &runs, alone)) +
-           (has_border ? ((size_t)runs.bytes + 15) & ~(size_t)15 : 0);
+    if (padded == 0 && has_border)
+        padded = ((size_t)runs.bytes + 15) & ~(size_t)15;
+    return mur_dsp_widened_bytes(layer, &runs, alone, mur_dsp_fours(layer, &runs, alone)) + padded;
 }
 
 size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)

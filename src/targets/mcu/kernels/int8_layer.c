@@ -102,17 +102,16 @@ static bool is_few(const muc_mcu_kernel *kernel)
     return strstr(kernel->function, "_few_") != NULL || strstr(kernel->function, "_one_") != NULL;
 }
 
-/* Of two or three pixels, whose windows lie beside no border? */
+/* Of two pixels, or of three whose windows lie beside no border? */
 static bool has_narrow_rows(const mur_conv_shape *s)
 {
     int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
 
-    return (s->out_w == 2 || s->out_w == 3) && s->pad_left == 0 && last < s->in_w;
+    return s->out_w == 2 || (s->out_w == 3 && s->pad_left == 0 && last < s->in_w);
 }
 
 /* How well a kernel suits a layer of the machine. A dual-issue core's makes a row's last pixels,
- * fewer than four, one by one, so narrow rows go by that of a single-issue core, if no border has
- * to be put together pixel by pixel anyway. */
+ * fewer than four, one by one, so narrow rows go by that of a single-issue core. */
 static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *shape)
 {
     if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE && has_narrow_rows(shape))
@@ -192,6 +191,11 @@ static void turn_column(mur_conv_shape *layer)
 
 void muc_mcu_flatten_conv(mur_conv_shape *layer)
 {
+    if (layer->out_w == 1 && layer->kernel_w == layer->in_w && layer->in_w > 1 &&
+        layer->pad_left == 0 && layer->dilation_w == 1 && layer->groups == 1) {
+        layer->in_c *= layer->in_w; /* a window has whole rows: a row is a pixel */
+        layer->in_w = layer->kernel_w = 1;
+    }
     if (layer->out_w == 1 && layer->in_w == 1 && layer->kernel_w == 1 && layer->pad_left == 0) {
         layer->stride_w = 1; /* of one column, whatever it was */
         if (layer->in_pitch == layer->in_c && layer->out_pitch == layer->out_c)
