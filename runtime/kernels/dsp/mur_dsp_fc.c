@@ -2,9 +2,8 @@
  * the form of mur_dsp_sums.h, share each input's widening.
  *
  * Weights: for each four channels, for four inputs, bytes 0 and 2 of the first pair, 1 and 3, then
- * of the second pair; of the last one or two channels of the first pair alone. If inputs are left
- * behind the last word, one more word ends with them, and its first inputs, which have had their
- * products, have weights of 0. */
+ * of the second pair; of the last one or two channels of the first pair alone. If inputs are no
+ * fours, the first word has those that are left, and weights of 0 for inputs of the next one. */
 #include "mur_dsp_conv.h"
 #include "mur_dsp_sums.h"
 #include "mur_fc.h"
@@ -32,42 +31,46 @@ static void add_words(const int8_t *x, int32_t words, const uint32_t *w, int32_t
 static __attribute__((noinline)) void add_inputs(const int8_t *x, int32_t inputs, const uint32_t *w,
                                                  int32_t step, int32_t *sums)
 {
-    int32_t words = inputs >> 2, rest = inputs & 3;
-    int8_t last[4] = { 0, 0, 0, 0 };
+    int32_t words = inputs >> 2, left = inputs & 3;
+    int8_t first[4] = { 0, 0, 0, 0 };
 
+    for (int32_t i = 0; i < left; i++)
+        first[i] = x[i];
+    if (left > 0) {
+        add_words(first, 1, w, step, sums);
+        x += left;
+        w += step;
+    }
     for (int32_t some; words > 0; words -= some, x += 4 * some, w += step * some) {
         some = words > WORDS ? WORDS : words;
         add_words(x, some, w, step, sums);
     }
-    for (int32_t i = 0; i < rest; i++)
-        last[inputs > 3 ? 4 - rest + i : i] = x[i];
-    if (rest > 0)
-        add_words(last, 1, w, step, sums);
 }
 
 /* Fours of channels of a vector of at least four inputs. The order of members is the assembly's. */
 typedef struct fours {
-    const int8_t *x, *x_end;
+    uint32_t head; /* the first four inputs */
+    const int8_t *x, *some,
+        *end; /* those behind the first word; the end of the first 126, of all */
     const int32_t *bias;
-    int8_t *out;
     int32_t zero;
     const int32_t *scales; /* [4][2]: twice a multiplier, a shift */
-    int32_t count;         /* at least 1 */
+    int8_t *out;
+    int32_t count; /* at least 1 */
     const uint32_t *w;
 } fours;
 
 #if MUR_HAVE_DSP
 
-/* four inputs and four channels */
+/* Four inputs, which are in r9, and four channels; b's and d's sums begin with others. */
 /* clang-format off */
-#define MAC16 \
-    "ldr r9, [r10], #4\n" \
+#define MAC16(b, d) \
     "ldm r12!, {r4-r7}\n" \
     "sxtb16 r8, r9\n" \
     "sxtb16 r9, r9, ror #8\n" \
-    "smlad r1, r8, r4, r1\n" \
+    "smlad r1, r8, r4, " #b "\n" \
     "sxtb16 r4, r4\n" \
-    "smlad r3, r8, r6, r3\n" \
+    "smlad r3, r8, r6, " #d "\n" \
     "sxtb16 r6, r6\n" \
     "smlad r0, r8, r4, r0\n" \
     "smlad r2, r8, r6, r2\n" \
@@ -78,78 +81,71 @@ typedef struct fours {
     "smlad r0, r9, r5, r0\n" \
     "smlad r2, r9, r7, r2\n"
 
-#define OUT(channel, sum) \
-    "ldrd r8, r9, [r6, #8 * " #channel "]\n" \
-    MUR_DSP_REQUANT(sum, r8, r9, r7)
+#define NEXT16 \
+    "ldr r9, [r10], #4\n" \
+    MAC16(r1, r3)
 
 /* Returns the weights behind those of the fours. r0, r2: sums of a and c; r1, r3: of 256 b + a and
  * 256 d + c over so many words as 24 bits hold; on the stack a copy of *part, then those of b and d
- * before. r10: x, r11: its end for now, lr: its end; r12: w. */
+ * before. r10: x, r11: its end for now; r12: w. */
 __attribute__((naked, noinline)) static const uint32_t *
 run_fours(__attribute__((unused)) const fours *part)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
-                     "ldm r0, {r1-r8}\n"
-                     "mov lr, r2\n"
-                     "mov r12, r8\n"
-                     "push {r1-r10}\n"
-                     "3: ldr r4, [sp, #8]\n"
-                     "ldr r10, [sp]\n"
-                     "ldm r4!, {r0, r5, r6, r7}\n"
-                     "str r4, [sp, #8]\n"
-                     "strd r5, r7, [sp, #32]\n"
-                     "mov r1, r0\n"
-                     "mov r2, r6\n"
-                     "mov r3, r6\n"
-                     "4: sub r4, lr, r10\n"
-                     "cmp r4, #512\n"
-                     "it cs\n"
-                     "movcs r4, #508\n"
-                     "bic r11, r4, #3\n"
-                     "add r11, r10, r11\n"
+                     "ldm r0, {r1-r10}\n"
+                     "mov r12, r10\n"
+                     "push {r1-r12}\n"
+                     "3: ldrd r10, r11, [sp, #4]\n"
+                     "ldr r4, [sp, #16]\n"
+                     "ldr r9, [sp]\n"
+                     "ldm r4!, {r0-r3}\n"
+                     "str r4, [sp, #16]\n"
+                     "strd r1, r3, [sp, #40]\n"
+                     MAC16(r0, r2)
+                     "4: subs r4, r11, r10\n"
+                     "beq 6f\n"
                      "tst r4, #4\n"
                      "bne 2f\n"
                      "1:\n"
-                     MAC16
+                     NEXT16
                      "2:\n"
-                     MAC16
+                     NEXT16
                      "cmp r10, r11\n"
                      "bne 1b\n"
-                     "sub r4, lr, r11\n"
-                     "sub r5, r4, #1\n"
-                     "cmp r5, #3\n"
-                     "itt cc\n"
-                     "subcc r10, lr, #4\n"
-                     "movcc r11, lr\n"
-                     "bcc 2b\n"
-                     "ldrd r5, r7, [sp, #32]\n"
+                     "6: ldrd r6, r7, [sp, #40]\n"
+                     "ldr r4, [sp, #12]\n"
                      "sub r1, r1, r0\n"
                      "sub r3, r3, r2\n"
-                     "add r1, r5, r1, asr #8\n"
+                     "add r1, r6, r1, asr #8\n"
                      "add r3, r7, r3, asr #8\n"
-                     "cbz r4, 5f\n"
-                     "strd r1, r3, [sp, #32]\n"
-                     "mov r1, r0\n"
-                     "mov r3, r2\n"
-                     "b 4b\n"
-                     "5: ldrd r7, r6, [sp, #16]\n"
-                     OUT(0, r0)
-                     OUT(1, r1)
-                     OUT(2, r2)
-                     OUT(3, r3)
-                     "ldr r4, [sp, #12]\n"
-                     "ldr r5, [sp, #24]\n"
+                     "cmp r11, r4\n"
+                     "bne 7f\n"
+                     "ldrd r7, r8, [sp, #20]\n"
+                     "ldm r8, {r4, r5, r6, r8, r9, r10, r11, lr}\n"
+                     MUR_DSP_REQUANT(r0, r4, r5, r7)
+                     MUR_DSP_REQUANT(r1, r6, r8, r7)
+                     MUR_DSP_REQUANT(r2, r9, r10, r7)
+                     MUR_DSP_REQUANT(r3, r11, lr, r7)
+                     "ldrd r4, r5, [sp, #28]\n"
                      "bfi r0, r1, #8, #8\n"
                      "bfi r2, r3, #8, #8\n"
                      "pkhbt r0, r0, r2, lsl #16\n"
                      "str r0, [r4], #4\n"
                      "subs r5, r5, #1\n"
-                     "str r4, [sp, #12]\n"
-                     "str r5, [sp, #24]\n"
+                     "strd r4, r5, [sp, #28]\n"
                      "bne 3b\n"
                      "mov r0, r12\n"
-                     "add sp, sp, #40\n"
-                     "pop {r4-r11, pc}\n");
+                     "add sp, sp, #48\n"
+                     "pop {r4-r11, pc}\n"
+                     "7: strd r1, r3, [sp, #40]\n"
+                     "mov r1, r0\n"
+                     "mov r3, r2\n"
+                     "sub r4, r4, r11\n"
+                     "cmp r4, #508\n"
+                     "it cs\n"
+                     "movcs r4, #508\n"
+                     "add r11, r11, r4\n"
+                     "b 4b\n");
 }
 /* clang-format on */
 
@@ -158,15 +154,19 @@ run_fours(__attribute__((unused)) const fours *part)
 static const uint32_t *run_fours(const fours *part)
 {
     const uint32_t *w = part->w;
-    int32_t inputs = (int32_t)(part->x_end - part->x);
+    int32_t words = (int32_t)(part->end - part->x) >> 2;
+    int8_t head[4];
 
+    __builtin_memcpy(head, &part->head, sizeof(head));
     for (int32_t i = 0; i < 4 * part->count; i += 4) {
         const int32_t *bias = part->bias + i;
         int32_t sums[4] = { bias[0], bias[1], bias[2], bias[3] };
 
-        add_inputs(part->x, inputs, w, 4, sums);
-        add_inputs(part->x, inputs, w + 2, 4, sums + 2);
-        w += 4 * ((inputs + 3) >> 2);
+        for (int32_t pair = 0; pair < 4; pair += 2) {
+            add_words(head, 1, w + pair, 4, sums + pair);
+            add_inputs(part->x, 4 * words, w + pair + 4, 4, sums + pair);
+        }
+        w += 4 + 4 * words;
         for (int32_t c = 0; c < 4; c++)
             part->out[i + c] = mur_dsp_output(sums[c], (uint32_t)part->scales[2 * c],
                                               (uint32_t)part->scales[2 * c + 1], part->zero);
@@ -211,12 +211,12 @@ set_scales(const int32_t *muls, const uint8_t *codes, int32_t form, int32_t *sca
 }
 
 /* one or two channels, the last ones, or those of up to three inputs */
-static __attribute__((noinline, cold)) void run_few(fours *part, int32_t channels)
+static __attribute__((noinline, cold)) void run_few(fours *part, const int8_t *x, int32_t channels)
 {
-    int32_t inputs = (int32_t)(part->x_end - part->x);
+    int32_t inputs = (int32_t)(part->end - x);
     int32_t sums[2] = { part->bias[0], part->bias[1] }; /* what is packed goes on behind the last */
 
-    add_inputs(part->x, inputs, part->w, 2, sums);
+    add_inputs(x, inputs, part->w, 2, sums);
     part->w += 2 * ((inputs + 3) >> 2);
     for (int32_t i = 0; i < channels; i++)
         part->out[i] = output(sums[i], part->scales[2 * i], part->scales[2 * i + 1], part->zero);
@@ -228,17 +228,18 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
 {
     const int32_t *muls = fc->mul;
     const uint8_t *codes = fc->codes;
-    int32_t scales[8], few = layer->shape.in_c < 4, done;
+    int32_t inputs = layer->shape.in_c, few = inputs < 4, scales[8], done;
     int8_t last[4]; /* of three channels */
-    fours part = { in,
-                   in + layer->shape.in_c,
-                   fc->bias,
-                   out,
-                   layer->output.zero,
-                   scales,
-                   0,
-                   (const uint32_t *)(const void *)fc->weights };
+    fours part;
 
+    part.head = few ? 0 : mur_four(in);
+    part.x = in + (inputs & 3 ? inputs & 3 : 4);
+    part.end = in + inputs;
+    part.some = part.end - part.x > 4 * (WORDS - 1) ? part.x + 4 * (WORDS - 1) : part.end;
+    part.bias = fc->bias;
+    part.zero = layer->output.zero;
+    part.scales = scales;
+    part.w = (const uint32_t *)(const void *)fc->weights;
     if (form == MUR_FC_ONE)
         set_scales(muls, codes, form, scales);
     for (int32_t channels = layer->shape.out_c; channels > 0; channels -= done) {
@@ -252,7 +253,7 @@ run_vector(const mur_conv_s8 *layer, const mur_fc *fc, const int8_t *in, int8_t 
         if (done > 2)
             part.w = run_fours(&part);
         else
-            run_few(&part, done);
+            run_few(&part, in, done);
         if (done == 3)
             __builtin_memcpy(out, last, 3);
         part.bias += done;

@@ -463,18 +463,17 @@ static size_t fc_weight_bytes(const mur_conv_s8 *layer)
     return words * pairs * 8;
 }
 
-/* The weights of a and b for inputs k and k + 2. If the last word has fewer than four inputs, it is
- * the vector's last four, of which some have had their products. */
+/* The weights of a and b for the inputs at k and k + 2. If inputs are no fours, the first word has
+ * those that are left, and weights of 0. */
 static uint32_t fc_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t k)
 {
-    int32_t whole = runs->bytes & ~3;
+    int32_t left = runs->bytes & 3;
     uint32_t word;
 
-    if (k < whole || whole == 0)
-        return weights_word(a, b, runs, k);
-    k -= 4 - (runs->bytes & 3);
+    if (left == 0 || k >= 4)
+        return weights_word(a, b, runs, left == 0 ? k : k - 4 + left);
     word = weights_word(a, b, runs, k);
-    return k >= whole ? word : k + 2 >= whole ? word & 0xffff0000u : 0;
+    return k >= left ? 0 : k + 2 >= left ? word & 0xffff : word;
 }
 
 static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
