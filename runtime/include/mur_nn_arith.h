@@ -52,6 +52,13 @@ static inline void mur_fill(int8_t *to, int8_t byte, uint32_t n)
         *to++ = byte;
 }
 
+/* memcpy of few bytes, without a call even where the compiler is told to know no library */
+#ifdef __GNUC__
+#define MUR_COPY_FEW __builtin_memcpy
+#else
+#define MUR_COPY_FEW memcpy
+#endif
+
 /* Does the core's multiplier give 32 bits alone? */
 #if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
 #define MUR_SHORT_PRODUCTS 1

@@ -40,7 +40,7 @@ static bool is_block(const muc_mcu_nest *nest)
            is_step_one(&nest->operands[1].strides[nest->loops - 1]);
 }
 
-/* Few bytes, whose number the compiler sees, take no call, even where it knows no memcpy. */
+/* few bytes, if the compiler sees their number, take no call */
 static const char *function_for(const muc_mcu_nest *nest, uint64_t bytes)
 {
     enum { FEW = 16 };
@@ -50,7 +50,7 @@ static const char *function_for(const muc_mcu_nest *nest, uint64_t bytes)
                     nest->depth_loop != nest->loops;
 
     return is_whole && extent->op == MUC_EXPR_CONST && (uint64_t)extent->immediate * bytes <= FEW
-               ? "__builtin_memcpy"
+               ? "MUR_COPY_FEW"
                : "memcpy";
 }
 
