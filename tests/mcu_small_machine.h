@@ -9,7 +9,7 @@
 #include "check.h"
 
 /* its first memory is fit for the network, its second for so many bytes */
-static inline void write_machine(char path[64], unsigned bytes)
+static inline void write_machine(char path[64], const char *core, unsigned bytes)
 {
     FILE *file;
 
@@ -17,12 +17,12 @@ static inline void write_machine(char path[64], unsigned bytes)
     file = fdopen(mkstemp(path), "w");
     CHECK(file != NULL);
     fprintf(file,
-            "[machine]\nname = small\ncore = rv32imc\ncores = 8\nclock_mhz = 100\n"
+            "[machine]\nname = small\ncore = %s\ncores = 8\nclock_mhz = 100\n"
             "[memory]\nname = L2\nbytes = 1048576\ncycles_per_kb = 1024\n"
             "holds = weights arena state\n"
             "[memory]\nname = L1\nbytes = %u\ncycles_per_kb = 64\nholds = tiles\n"
             "[dma]\nsetup_cycles = 40\ncycles_per_kb = 128\n",
-            bytes);
+            core, bytes);
     fclose(file);
 }
 

@@ -136,7 +136,7 @@ static void tiles_of_any_size_compute_what_ref_computes(void **state)
     for (size_t i = 0; i < MUC_COUNT(shapes); i++) {
         random_relative(batch.ctx, &shapes[i], i == 0, &checkpoints[i]);
         for (size_t n = 0; n < networks; n++) {
-            write_machine(path, bytes[n / MUC_COUNT(levels)]);
+            write_machine(path, "rv32imc", bytes[n / MUC_COUNT(levels)]);
             mcu_batch_add(&batch,
                           graph_of(batch.ctx, &checkpoints[i], shapes[i].context, 5, true,
                                    levels[n % MUC_COUNT(levels)]),

@@ -231,7 +231,7 @@ static void layers_fused_in_a_small_memory_compute_what_ref_computes(void **stat
         char machine[64];
 
         batch.choices.fuse = i % 4 ? MUC_MCU_FUSE_LEAST : MUC_MCU_FUSE_AUTO;
-        write_machine(machine, sizes[i % MUC_COUNT(sizes)]);
+        write_machine(machine, "rv32imc", sizes[i % MUC_COUNT(sizes)]);
         mcu_batch_add(&batch, random_chain(&batch), machine);
         unlink(machine);
     }

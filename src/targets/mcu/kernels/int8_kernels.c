@@ -192,6 +192,23 @@ static muc_status describe_layer(muc_mcu_lowering *l, const mur_conv_s8 *image,
                                            .packed = packed });
 }
 
+/* also of the parts that tiles may cut it into */
+static const muc_mcu_kernel *find_kernel(const muc_mcu_lowering *l, const mur_conv_s8 *layer,
+                                         const mur_conv_plain *plain)
+{
+    mur_conv_s8 layers[1 + MUC_MCU_CONV_PARTS] = { *layer };
+    mur_conv_shape parts[MUC_MCU_CONV_PARTS];
+    uint32_t count = muc_mcu_conv_parts(l->program->machine, &layer->shape, parts);
+    const muc_mcu_kernel *kernel;
+
+    for (uint32_t i = 0; i < count; i++) {
+        layers[1 + i] = *layer;
+        layers[1 + i].shape = parts[i];
+    }
+    kernel = muc_mcu_find_conv(l->isa, layers, 1 + count, plain);
+    return muc_mcu_find_linked(l->program, kernel, layers, 1 + count, plain);
+}
+
 muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const mur_conv_s8 *image,
                                const mur_conv_plain *plain)
 {
@@ -207,8 +224,7 @@ muc_status muc_mcu_write_layer(muc_mcu_lowering *l, const muc_node *node, const 
 
     muc_mcu_flatten_conv(&layer.shape);
     images = muc_mcu_join_images(&layer.shape, all);
-    kernel = muc_mcu_find_conv(l->isa, &layer, 1, plain);
-    kernel = muc_mcu_find_linked(l->program, kernel, &layer, plain);
+    kernel = find_kernel(l, &layer, plain);
     if (images > 1)
         return muc_mcu_write_conv_images(l, node, images, kernel, &layer, plain);
     MUC_TRY(MUC_ARENA_NEW(l->ctx, &l->program->arena, 1, &subject));

@@ -152,17 +152,17 @@ static bool has_step(const muc_mcu_program *program, const char *function)
 }
 
 const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
-                                          const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
-                                          const mur_conv_plain *plain)
+                                          const muc_mcu_kernel *kernel, const mur_conv_s8 *layers,
+                                          uint32_t count, const mur_conv_plain *plain)
 {
     enum { FEW = 1024 };
 
-    if (!is_fc(kernel) || muc_mcu_conv_macs(&layer->shape) > FEW ||
+    if (!is_fc(kernel) || muc_mcu_conv_macs(&layers->shape) > FEW ||
         has_step(program, kernel->function))
         return kernel;
     for (size_t i = 0; i < MUC_COUNT(kernels); i++)
         if (kernels[i].fits && !is_fc(&kernels[i]) && !muc_mcu_is_depthwise(&kernels[i]) &&
-            has_step(program, kernels[i].function) && kernels[i].fits(layer, plain))
+            has_step(program, kernels[i].function) && fits_all(&kernels[i], layers, count, plain))
             return &kernels[i];
     return kernel;
 }

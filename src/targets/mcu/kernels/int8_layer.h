@@ -71,15 +71,15 @@ mur_output_s8 muc_mcu_output_of(const muc_mcu_lowering *l, const muc_node *node)
 bool muc_mcu_has_vectors(muc_mcu_isa isa);
 /* The kernel of a name of mur_nn.def that suits an instruction set best. */
 const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name);
-/* The kernel that suits an instruction set best and fits all of some layers, which differ in
- * spatial dimensions and pads alone. There always is one. */
+/* The kernel that suits an instruction set best and fits all of some layers: the first, and what is
+ * computed of it at a time, some of its rows, columns or channels. There always is one. */
 const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers, uint32_t count,
                                         const mur_conv_plain *plain);
-/* The kernel, or of a layer of few products one of convolutions that a step of the program has
+/* The same kernel, or of a layer of few products one of convolutions that a step of the program has
  * anyway: the few instructions that the layer's own saves are not worth its code. */
 const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
-                                          const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
-                                          const mur_conv_plain *plain);
+                                          const muc_mcu_kernel *kernel, const mur_conv_s8 *layers,
+                                          uint32_t count, const mur_conv_plain *plain);
 /* Is it made for layers whose output channels see one input channel each? */
 bool muc_mcu_is_depthwise(const muc_mcu_kernel *kernel);
 /* Whether it can overwrite its input, and by how many bytes that must then start after the output.

@@ -51,6 +51,28 @@ static mur_conv_shape stand_upright(const mur_conv_shape *layer)
     return upright;
 }
 
+static uint32_t fewest_channels(const mur_conv_shape *layer)
+{
+    enum { CHANNELS_TOGETHER = 4 }; /* of the kernels */
+
+    return layer->out_c < CHANNELS_TOGETHER ? (uint32_t)layer->out_c : CHANNELS_TOGETHER;
+}
+
+uint32_t muc_mcu_conv_parts(const muc_mcu_machine *machine, const mur_conv_shape *whole,
+                            mur_conv_shape parts[MUC_MCU_CONV_PARTS])
+{
+    const mur_conv_shape upright = stand_upright(whole);
+    uint32_t channels = (uint32_t)whole->out_c, fewest = fewest_channels(whole);
+    uint32_t last = channels % fewest;
+
+    if (!muc_mcu_has_tiles(machine) || !can_be_cut(whole))
+        return 0;
+    parts[0] = cut_channels(&upright, channels);
+    parts[1] = cut_channels(&upright, fewest);
+    parts[2] = cut_channels(&upright, last ? last : fewest);
+    return MUC_MCU_CONV_PARTS;
+}
+
 /* weights as tiles fetch them: a part of the channels after another, each packed by itself */
 static muc_status pack_parts(muc_context *ctx, muc_mcu_program *program, const muc_mcu_step *step,
                              const muc_mcu_tiled_conv *conv, const mur_tiles *tiles, uint8_t **out,
@@ -95,13 +117,12 @@ static muc_mcu_tile_layer tiles_of(const muc_mcu_tiled_conv *conv, const char *n
     const mur_conv_shape *layer = &conv->shape;
     uint32_t bytes = conv->packer.element_bytes;
     bool is_depthwise = layer->groups > 1;
-    enum { CHANNELS_TOGETHER = 4 }; /* of the kernels */
 
     return (muc_mcu_tile_layer){
         .name = name,
         .rows = (uint32_t)layer->out_h,
         .channels = (uint32_t)layer->out_c,
-        .multiple = layer->out_c < CHANNELS_TOGETHER ? (uint32_t)layer->out_c : CHANNELS_TOGETHER,
+        .multiple = fewest_channels(layer),
         .operand_count = 3,
         .operands = { { .name = "in",
                         .rows = (uint32_t)layer->in_h,

@@ -25,6 +25,12 @@ typedef struct muc_mcu_tiled_conv {
     muc_mcu_tiling tiling;
 } muc_mcu_tiled_conv;
 
+/* The parts of a layer that a kernel must take to work in tiles of a machine: all of its channels,
+ * the fewest at a time, and the last; how many, 0 if there are no tiles for it. */
+enum { MUC_MCU_CONV_PARTS = 3 };
+uint32_t muc_mcu_conv_parts(const muc_mcu_machine *machine, const mur_conv_shape *whole,
+                            mur_conv_shape parts[MUC_MCU_CONV_PARTS]);
+
 /* Looks for tiles of a layer; *out NULL if the machine has none, the layer cannot be cut, or the
  * smallest tiles do not fit. */
 muc_status muc_mcu_find_conv_tiles(muc_mcu_lowering *l, const muc_node *node,
