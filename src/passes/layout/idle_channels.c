@@ -150,18 +150,22 @@ static bounds bounds_of(const dropping *d, uint32_t tensor, uint32_t c)
     return d->of[tensor].bounds ? d->of[tensor].bounds[c] : any;
 }
 
-/* of an input channel less its zero point, padding included */
-static bounds centred(const dropping *d, const layer *l, uint32_t c)
+/* of input channels less their zero point, padding included */
+static muc_status centre(dropping *d, const layer *l, bounds **out)
 {
-    bounds b = bounds_of(d, l->node->inputs[0], c);
+    MUC_TRY(MUC_ARENA_NEW(d->r.ctx, &d->arena, l->inputs, out));
+    for (uint32_t c = 0; c < l->inputs; c++) {
+        bounds b = bounds_of(d, l->node->inputs[0], c);
 
-    b.least -= muc_zero_of(l->x);
-    b.most -= muc_zero_of(l->x);
-    if (l->pads) {
-        b.least = b.least < 0 ? b.least : 0;
-        b.most = b.most > 0 ? b.most : 0;
+        b.least -= muc_zero_of(l->x);
+        b.most -= muc_zero_of(l->x);
+        if (l->pads) {
+            b.least = b.least < 0 ? b.least : 0;
+            b.most = b.most > 0 ? b.most : 0;
+        }
+        (*out)[c] = b;
     }
-    return b;
+    return MUC_OK;
 }
 
 static int32_t zero_of_weights(const layer *l, uint32_t o)
@@ -185,20 +189,23 @@ static int32_t rounded(int32_t sum, muc_multiplier factor, int32_t zero, bounds 
     return limited((int64_t)muc_multiply(sum, factor) + zero, clamp);
 }
 
-/* of an output channel; clamp: of all */
-static bounds bound_output(const dropping *d, const layer *l, uint32_t o, bounds clamp)
+/* of an output channel; centred: of the input's, clamp: of all */
+static bounds bound_output(const layer *l, uint32_t o, const bounds *centred, bounds clamp)
 {
+    const int8_t *weights = l->weights + (size_t)o * l->taps * l->depth;
+    const bounds *x = l->depth < l->inputs ? &centred[o] : centred;
     int64_t least = old_bias(l, o), most = least;
     muc_multiplier factor = muc_scale_product(l->node, l->x, l->w, l->y, o);
+    int32_t zero = zero_of_weights(l, o);
     bounds out;
 
-    for (uint32_t k = 0; k < l->taps * l->depth; k++) {
-        int64_t w = l->weights[(size_t)o * l->taps * l->depth + k] - zero_of_weights(l, o);
-        bounds x = centred(d, l, l->depth < l->inputs ? o : k % l->depth);
+    for (uint32_t t = 0; t < l->taps; t++)
+        for (uint32_t c = 0; c < l->depth; c++) {
+            int32_t w = *weights++ - zero;
 
-        least += w > 0 ? w * x.least : w * x.most;
-        most += w > 0 ? w * x.most : w * x.least;
-    }
+            least += w > 0 ? w * x[c].least : w * x[c].most;
+            most += w > 0 ? w * x[c].most : w * x[c].least;
+        }
     if (least < INT32_MIN || most > INT32_MAX)
         return clamp;
     out.least = rounded((int32_t)least, factor, muc_zero_of(l->y), clamp);
@@ -215,9 +222,11 @@ static muc_status bound_outputs(dropping *d, const muc_node *node, layer_kind ki
     muc_scale_clamp(node, old(d, node->outputs[0]), &clamp.least, &clamp.most);
     if (kind != LAYER_PASSES) {
         layer l = layer_of(d, node);
+        bounds *centred;
 
+        MUC_TRY(centre(d, &l, &centred));
         for (uint32_t o = 0; o < out->count; o++)
-            out->bounds[o] = bound_output(d, &l, o, clamp);
+            out->bounds[o] = bound_output(&l, o, centred, clamp);
         return MUC_OK;
     }
     for (uint32_t c = 0; c < out->count; c++) {
