@@ -25,14 +25,13 @@ static uint32_t before_widening(const muc_rewrite *r, uint32_t id)
     return cast->inputs[0];
 }
 
-static muc_status cast(muc_rewrite *r, const char *name, uint32_t from, muc_dtype to, uint32_t *out)
+static muc_status cast_to_f32(muc_rewrite *r, const char *name, uint32_t from, uint32_t *out)
 {
-    muc_attribute type = { .key = MUC_KEY_TO };
+    const muc_attribute type = { .key = MUC_KEY_TO, .value.integer = MUC_F32 };
 
     *out = before_widening(r, from);
-    if (*out != MUC_NO_ID && to == MUC_F32)
+    if (*out != MUC_NO_ID)
         return MUC_OK;
-    type.value.integer = to;
     return muc_rewrite_add(r, MUC_OP_CAST, name, &from, 1, &type, 1, NULL, out);
 }
 
@@ -89,6 +88,7 @@ static bool moves_halves(const muc_rewrite *r, const muc_node *node)
 static muc_status compute_in_f32(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_tensor *y = muc_rewrite_old(r, node->outputs[0]);
+    const muc_attribute type = { .key = MUC_KEY_TO, .value.integer = y->dtype };
     uint32_t inputs[MUC_GRAPH_MAX_INPUTS], wide;
     const char *name;
 
@@ -106,7 +106,7 @@ static muc_status compute_in_f32(muc_rewrite *r, const muc_node *node, bool *don
         }
         MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
         if (x && is_other(x))
-            MUC_TRY(cast(r, x->name, inputs[i], MUC_F32, &inputs[i]));
+            MUC_TRY(cast_to_f32(r, x->name, inputs[i], &inputs[i]));
     }
     if (!is_other(y))
         return muc_rewrite_change(r, node, node->op, inputs, node->input_count, node->attributes,
@@ -114,7 +114,7 @@ static muc_status compute_in_f32(muc_rewrite *r, const muc_node *node, bool *don
     MUC_TRY(muc_arena_format(r->ctx, &r->graph->arena, &name, "%s/f32", y->name));
     MUC_TRY(muc_rewrite_add(r, node->op, name, inputs, node->input_count, node->attributes,
                             node->attribute_count, NULL, &wide));
-    return cast(r, y->name, wide, y->dtype, &r->map[node->outputs[0]]);
+    return muc_rewrite_change(r, node, MUC_OP_CAST, &wide, 1, &type, 1);
 }
 
 /* there and back is where it was */
