@@ -498,7 +498,8 @@ static fuzz_verdict open_both(check *c, const char *text)
         return refuse(c, FUZZ_INVALID);
     c->chance.state = state;
     c->prepared = open_text(c, text);
-    if (!c->prepared || !quantize(c, c->prepared) || muc_prepare_mcu(c->ctx, c->prepared) != MUC_OK)
+    if (!c->prepared || !quantize(c, c->prepared) ||
+        muc_mcu_prepare_for(c->ctx, c->prepared, c->how->machine) != MUC_OK)
         return refuse(c, FUZZ_REFUSED);
     if (muc_ref_open(c->ctx, c->prepared, &c->second) == MUC_OK)
         return FUZZ_SAME;
@@ -625,10 +626,6 @@ static fuzz_verdict run_all(check *c, const char *text)
     if (muc_mcu_compile_as(c->ctx, c->prepared, "n", c->how->machine, &c->how->choices,
                            &c->build) != MUC_OK)
         return refuse(c, FUZZ_REFUSED);
-    muc_ref_close(c->second); /* of the graph before operators on halves were kept */
-    c->second = NULL;
-    if (muc_ref_open(c->ctx, c->prepared, &c->second) != MUC_OK)
-        return refuse(c, FUZZ_PASSES);
     c->code = fuzz_code_new(c->build, c->message);
     if (!c->code)
         return FUZZ_BROKEN;

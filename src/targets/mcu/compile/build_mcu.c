@@ -125,6 +125,17 @@ muc_status muc_mcu_begin(muc_context *ctx, const char *name, const char *machine
     return set_name(ctx, program, name);
 }
 
+muc_status muc_mcu_prepare_for(muc_context *ctx, muc_graph *graph, const char *machine)
+{
+    muc_arena arena = { 0 };
+    muc_mcu_machine found;
+    muc_status status = muc_mcu_find_machine(ctx, &arena, machine, &found);
+
+    muc_arena_free(&arena);
+    MUC_TRY(status);
+    return muc_mcu_prepare(ctx, graph, found.core, muc_mcu_has_tiles(&found));
+}
+
 static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, const char *machine,
                           const muc_mcu_choices *choices, muc_mcu_build *build)
 {
@@ -134,8 +145,6 @@ static muc_status compile(muc_context *ctx, muc_graph *graph, const char *name, 
     program->graph = graph;
     program->lm = choices->lm;
     program->weights_file = choices->weights_file;
-    if (!muc_mcu_has_tiles(program->machine))
-        MUC_TRY(muc_mcu_keep_halves(ctx, graph, program->machine->core));
     MUC_TRY(muc_mcu_lower(ctx, graph, program)); /* nodes to calls */
     MUC_TRY(muc_mcu_order_steps(ctx, program));
     if (choices->lm)

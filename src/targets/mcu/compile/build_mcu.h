@@ -31,9 +31,11 @@ typedef struct muc_mcu_choices {
  * memory in its arena. */
 muc_status muc_mcu_begin(muc_context *ctx, const char *name, const char *machine,
                          const char *package, muc_mcu_build *build);
-/* Compiles a graph, which the build borrows, for a machine (a built-in name, a file's path, NULL:
- * the host). name becomes the prefix of all that is public in the C code. On failure there is
- * nothing to free. */
+/* The passes that a network's graph goes through before it is compiled for a machine, a built-in
+ * name, a file's path, or NULL: the host. */
+muc_status muc_mcu_prepare_for(muc_context *ctx, muc_graph *graph, const char *machine);
+/* Compiles a graph, which the build borrows, for a machine, as above. name becomes the prefix of
+ * all that is public in the C code. On failure there is nothing to free. */
 muc_status muc_mcu_compile_as(muc_context *ctx, muc_graph *graph, const char *name,
                               const char *machine, const muc_mcu_choices *choices,
                               muc_mcu_build **out);

@@ -191,7 +191,7 @@ static muc_status compile(muc_context *ctx, const muc_model *model,
     if (model->calibration_count)
         MUC_TRY(muc_int8_losses(ctx, model, arena, &losses, &loss_count));
     MUC_TRY(check_as_reference(ctx, graph));
-    MUC_TRY(muc_prepare_mcu(ctx, graph)); /* passes */
+    MUC_TRY(muc_mcu_prepare_for(ctx, graph, options->machine)); /* passes */
     if (!model->calibration_count)
         MUC_TRY(muc_int8_floats(ctx, graph, arena, &losses, &loss_count));
     if (out_path)

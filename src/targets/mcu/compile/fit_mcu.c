@@ -120,7 +120,7 @@ muc_status muc_fit_mcu(muc_context *ctx, const muc_model *model, const muc_compi
     *out = (muc_target_need){ 0 };
     if (model->kind != MUC_MODEL_NETWORK)
         return muc_fit_decoder(ctx, model, options, out);
-    MUC_TRY(muc_prepare_mcu(ctx, graph));
+    MUC_TRY(muc_mcu_prepare_for(ctx, graph, options->machine));
     status = muc_mcu_compile_as(ctx, graph, "fit", options->machine, &choices, &build);
     muc_mcu_build_free(build);
     return status;

@@ -10,8 +10,10 @@
  * writer takes and what those of its operator need. */
 muc_status muc_mcu_lower(muc_context *ctx, muc_graph *graph, muc_mcu_program *program);
 
-/* Before that, for a core without tiles: operators between casts from and to f16 that it has
- * kernels of f16 for are operators on f16 again. */
+/* Before that: muc_prepare_mcu, and on a core without tiles muc_mcu_keep_halves. */
+muc_status muc_mcu_prepare(muc_context *ctx, muc_graph *graph, muc_mcu_core core, bool has_tiles);
+/* Operators between casts from and to f16 that the core has kernels of f16 for are operators on f16
+ * again. */
 muc_status muc_mcu_keep_halves(muc_context *ctx, muc_graph *graph, muc_mcu_core core);
 
 /* Whether the operator has a writer. */

@@ -7,9 +7,9 @@
 #include "passes/simplify/canonical.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/patterns.h"
+#include "targets/mcu/lower/lower_nodes.h"
 #include "targets/target.h"
 
-/* the same for the code and for what it is compared with */
 muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
     /* ONNX's operators on bytes become pairs of steps, as most exporters write them */
@@ -41,4 +41,11 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
     MUC_TRY(muc_canonicalise(ctx, graph));
     /* again: norms over channels have their axis last only now */
     return muc_recognise(ctx, graph);
+}
+
+/* the same for the code and for what it is compared with */
+muc_status muc_mcu_prepare(muc_context *ctx, muc_graph *graph, muc_mcu_core core, bool has_tiles)
+{
+    MUC_TRY(muc_prepare_mcu(ctx, graph));
+    return has_tiles ? MUC_OK : muc_mcu_keep_halves(ctx, graph, core);
 }

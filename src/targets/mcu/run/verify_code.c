@@ -383,14 +383,13 @@ static muc_status compare_exports(comparison *c)
 
 static muc_status verify(comparison *c, muc_arena *arena, muc_report **out)
 {
-    muc_mcu_core core;
+    muc_mcu_core core = MUC_MCU_CORE_HOST;
 
-    MUC_TRY(muc_prepare_mcu(c->ctx, c->graph));
+    muc_mcu_core_find(muc_member_text(c->folder->json, "core"), &core);
+    MUC_TRY(muc_mcu_prepare(c->ctx, c->graph, core,
+                            json_object_get(c->folder->json, "tile_memory") != NULL));
     MUC_TRY(muc_check_fingerprint(c->ctx, c->folder->path, c->folder->json, c->graph,
                                   c->network->path));
-    if (!json_object_get(c->folder->json, "tile_memory") &&
-        muc_mcu_core_find(muc_member_text(c->folder->json, "core"), &core))
-        MUC_TRY(muc_mcu_keep_halves(c->ctx, c->graph, core));
     MUC_TRY(muc_report_new(c->ctx, out));
     c->report = *out;
     /* arrays have the lengths of one export */
