@@ -68,6 +68,19 @@ static inline uint32_t mur_halves(uint32_t first, uint32_t second)
 #endif
 }
 
+/* the high halves of two, the second's above the first's */
+static inline uint32_t mur_upper_halves(uint32_t first, uint32_t second)
+{
+#if MUR_HAVE_DSP
+    uint32_t out;
+
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(out) : "r"(second), "r"(first));
+    return out;
+#else
+    return first >> 16 | (second & 0xffff0000u);
+#endif
+}
+
 /* bytes 0 and 2, sign-extended to halves */
 static inline uint32_t mur_sxtb16(uint32_t a)
 {

@@ -3,6 +3,7 @@
 #ifndef MUR_DSP_DEPTHWISE_H
 #define MUR_DSP_DEPTHWISE_H
 
+#include "mur_dsp.h"
 #include "mur_nn_arith.h"
 
 /* Packed weights: for each channel MUR_DSP_PLANE_WORDS words, its bias (with -in_zero * the sum of
@@ -85,6 +86,93 @@ static inline int32_t mur_dsp_taps_columns(const mur_conv_shape *s)
 {
     return (s->out_w - 1) * (s->stride_w / mur_dsp_taps_every_column(s)) +
            (s->kernel_w - 1) * s->dilation_w + 1;
+}
+
+/* mur_dsp_depthwise_pairs_s8 takes the same packed weights, and taps of a layer in pairs across its
+ * lines of outputs, which are rows or columns. */
+
+typedef struct mur_dsp_side {
+    int32_t in, out, kernel, stride, dilation, pad;
+} mur_dsp_side;
+
+/* The plane's elements are four words, of each channel the inputs of a pair of taps. A line has
+ * `phases` times `length` of them: windows that lie side by side are in one phase. */
+typedef struct mur_dsp_pairs {
+    mur_dsp_side along, across;
+    int32_t is_down; /* are lines rows? */
+    int32_t steps;   /* pairs of taps across */
+    int32_t every;   /* which lines of the image begin a pair that windows touch */
+    int32_t grain;   /* the same along a line */
+    int32_t phases, length, lines;
+} mur_dsp_pairs;
+
+/* What a pair of taps adds to a sum: weights of four channels, doubled, as halves; and bytes from
+ * it to the next pair, 1 behind the last. */
+typedef struct mur_dsp_tap_pair {
+    uint32_t w[4];
+    int32_t step;
+} mur_dsp_tap_pair;
+
+/* the greatest number that divides both */
+static inline int32_t mur_dsp_divisor(int32_t a, int32_t b)
+{
+    while (b != 0) {
+        int32_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static inline mur_dsp_pairs mur_dsp_pairs_along(const mur_conv_shape *s, int32_t is_down)
+{
+    const mur_dsp_side rows = { s->in_h,     s->out_h,      s->kernel_h,
+                                s->stride_h, s->dilation_h, s->pad_top };
+    const mur_dsp_side columns = { s->in_w,     s->out_w,      s->kernel_w,
+                                   s->stride_w, s->dilation_w, s->pad_left };
+    mur_dsp_pairs p = {
+        is_down ? columns : rows, is_down ? rows : columns, is_down, 0, 0, 0, 0, 0, 0
+    };
+    const mur_dsp_side *x = &p.along, *y = &p.across;
+
+    p.steps = (y->kernel + 1) >> 1;
+    p.every = p.steps > 1 ? mur_dsp_divisor(y->stride, 2 * y->dilation) : y->stride;
+    p.lines = ((y->out - 1) * y->stride + (p.steps - 1) * 2 * y->dilation) / p.every + 1;
+    p.grain = x->kernel > 1 ? mur_dsp_divisor(x->stride, x->dilation) : x->stride;
+    p.phases = x->stride / p.grain;
+    p.length = (x->out > 1 ? x->out : 2) + (x->kernel - 1) * x->dilation / p.grain / p.phases;
+    return p;
+}
+
+static inline int32_t mur_dsp_pairs_elements(const mur_dsp_pairs *p)
+{
+    return p->lines * p->phases * p->length;
+}
+
+/* those that are not the border's, at most */
+static inline int32_t mur_dsp_pairs_copied(const mur_dsp_pairs *p)
+{
+    int32_t lines = (p->across.in - 1) / p->every + 1, line = (p->along.in - 1) / p->grain + 1;
+
+    return (lines < p->lines ? lines : p->lines) *
+           (line < p->phases * p->length ? line : p->phases * p->length);
+}
+
+/* about the instructions of four channels */
+static inline int32_t mur_dsp_pairs_cost(const mur_dsp_pairs *p)
+{
+    int32_t taps = p->steps * p->along.kernel;
+
+    return p->across.out * ((p->along.out + 1) >> 1) * (57 + 18 * taps) +
+           15 * mur_dsp_pairs_copied(p) + 150 * p->phases;
+}
+
+static inline mur_dsp_pairs mur_dsp_pairs_of(const mur_conv_shape *s)
+{
+    mur_dsp_pairs down = mur_dsp_pairs_along(s, 1), right = mur_dsp_pairs_along(s, 0);
+
+    return mur_dsp_pairs_cost(&down) <= mur_dsp_pairs_cost(&right) ? down : right;
 }
 
 /* outputs to the layer's range, where it is not int8's */

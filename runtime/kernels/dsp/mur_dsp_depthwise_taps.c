@@ -107,18 +107,6 @@ static __attribute__((noinline)) void copy_quad(const quad_copy *copy, int32_t f
     }
 }
 
-/* what makes outputs of sums, for the output's zero point */
-static inline void set_scales(const mur_dsp_quad_head *head, int32_t zero,
-                              mur_dsp_tap_scale *scales)
-{
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < 4; i++) {
-        scales[i].mul = head->scale[i].mul;
-        scales[i].add = (uint32_t)(2 * zero + 1) << head->scale[i].shift;
-        scales[i].shift = head->scale[i].shift;
-    }
-}
-
 /* An output: its window and its place, and bytes from them to those of the next in a line. */
 typedef struct place {
     const uint8_t *x;
@@ -218,7 +206,7 @@ void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_
         int32_t channels = s->out_c - c < 4 ? s->out_c - c : 4;
 
         set_weights((const int8_t *)(head + 1), list, taps);
-        set_scales(head, layer->output.zero, scales);
+        mur_dsp_set_scales(head, layer->output.zero, scales);
         packed += sizeof(*head) + 4 * (uint32_t)taps;
         copy.from = in + c / times;
         if (copy.rows > 0 && copy.columns > 0) /* not borders alone */

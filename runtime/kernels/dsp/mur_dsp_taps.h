@@ -3,16 +3,8 @@
 #ifndef MUR_DSP_TAPS_H
 #define MUR_DSP_TAPS_H
 
-#include "mur_dsp.h"
 #include "mur_dsp_depthwise.h"
-
-/* What makes an output of a doubled sum: the multiplier, what is added ahead of the shift, and the
- * shift to the right less 1. */
-typedef struct mur_dsp_tap_scale {
-    int32_t mul;
-    uint32_t add;
-    int32_t shift;
-} mur_dsp_tap_scale;
+#include "mur_dsp_scale.h"
 
 /* Lines of outputs, two by two; the order of members is the assembly's. */
 typedef struct mur_dsp_taps {
@@ -43,18 +35,6 @@ typedef struct mur_dsp_taps {
         r9, "", r0, r2, r0, r2) "ldr r12, [r8, #-4]\n" MUR_DSP_TAP(r10, ", ror #8", r5, r7, b, d) \
         MUR_DSP_TAP(r9, ", ror #8", r1, r3, r1, r3) "ldr r11, [r8], #12\n" \
                                                     "cmp r11, #0\n"
-
-/* both sums of a channel to int8, halves away from zero */
-#define MUR_DSP_TAPS_OUT(a, b) \
-    "ldmdb r12!, {r9, r10, r11}\n" \
-    "add r8, r10, " #a ", asr #31\n" \
-    "add lr, r10, " #b ", asr #31\n" \
-    "smmlar " #a ", " #a ", r9, r8\n" \
-    "smmlar " #b ", " #b ", r9, lr\n" \
-    "asr " #a ", " #a ", r11\n" \
-    "asr " #b ", " #b ", r11\n" \
-    "ssat " #a ", #8, " #a ", asr #1\n" \
-    "ssat " #b ", #8, " #b ", asr #1\n"
 
 /* On the stack a copy of *run; behind it, where the channels that are there begin, from the last.
  */
@@ -101,12 +81,7 @@ mur_dsp_taps_run(__attribute__((unused)) const mur_dsp_taps *run)
                      "ldr r9, [sp, #40]\n"
                      "cmp r10, #4\n"
                      "bne 7f\n"
-                     "bfi r0, r1, #8, #8\n"
-                     "bfi r4, r5, #8, #8\n"
-                     "bfi r2, r3, #8, #8\n"
-                     "bfi r6, r7, #8, #8\n"
-                     "pkhbt r0, r0, r2, lsl #16\n"
-                     "pkhbt r4, r4, r6, lsl #16\n"
+                     MUR_DSP_TAPS_JOIN
                      "str r0, [r8]\n"
                      "str r4, [lr]\n"
                      "6: ldr r0, [sp, #32]\n"
@@ -147,8 +122,6 @@ mur_dsp_taps_run(__attribute__((unused)) const mur_dsp_taps *run)
 
 #else
 
-#include "mur_nn_arith.h"
-
 static inline int8_t mur_dsp_taps_output(const mur_dsp_taps *run, const uint8_t *x, int32_t c)
 {
     const mur_dsp_tap_scale *scale = run->scales_end - run->channels + c;
@@ -157,9 +130,7 @@ static inline int8_t mur_dsp_taps_output(const mur_dsp_taps *run, const uint8_t 
     for (const mur_dsp_tap *tap = run->taps; tap->offset >= 0; tap++)
         sum += (int8_t)x[tap->offset + c] *
                (int16_t)((c & 1 ? tap->odd : tap->even) >> (c & 2 ? 16 : 0));
-    sum = mur_scale_q31(mur_asr(sum, 1), scale->mul, -scale->shift - 1);
-    sum += mur_asr((int32_t)scale->add, scale->shift + 1); /* the zero point */
-    return (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+    return mur_dsp_scale_sum(sum, scale);
 }
 
 static inline void mur_dsp_taps_run(const mur_dsp_taps *run)

@@ -601,18 +601,31 @@ static size_t quad_plane_bytes(const mur_conv_s8 *layer)
            (size_t)mur_dsp_taps_columns(&layer->shape);
 }
 
-/* One or two channels are no four. The plane is no larger than an output that may lie on its input,
+/* bytes of input that an output which may lie on it leaves to scratch */
+static size_t free_bytes(const mur_conv_shape *s)
+{
+    return s->out_c == s->in_c && s->out_h <= s->in_h && s->out_w <= s->in_w
+               ? (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c
+               : 0;
+}
+
+/* One or two channels are no four. A plane is no larger than an output that may lie on its input,
  * or little; with all of scratch a layer takes a tenth more than input and output, and 2 KiB. */
-int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+static int are_quads(const mur_conv_s8 *layer, const mur_conv_plain *plain, size_t plane_size,
+                     size_t scratch)
 {
     const mur_conv_shape *s = &layer->shape;
     size_t in = (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c;
     size_t out = (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
-    size_t free = s->out_c == s->in_c && out <= in ? out : 0;
 
-    return s->groups == s->in_c && s->out_c > 2 && are_simple(layer, plain, 31, 22) &&
-           quad_plane_bytes(layer) <= free + 1640 &&
-           mur_dsp_depthwise_taps_s8_scratch_bytes(layer) <= free + (in + out) / 10 + 2048;
+    return s->groups == s->in_c && s->out_c > 2 && plane_size <= free_bytes(s) + 1640 &&
+           scratch <= free_bytes(s) + (in + out) / 10 + 2048 && are_simple(layer, plain, 31, 22);
+}
+
+int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return are_quads(layer, plain, quad_plane_bytes(layer),
+                     mur_dsp_depthwise_taps_s8_scratch_bytes(layer));
 }
 
 static size_t quad_bytes(const mur_conv_s8 *layer)
@@ -649,6 +662,92 @@ size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
     int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
 
     return ((size_t)taps + 1) * sizeof(mur_dsp_tap) + quad_plane_bytes(layer);
+}
+
+/* ---- depthwise, any window, by pairs of taps ---- */
+
+static size_t pairs_plane_bytes(const mur_dsp_pairs *p)
+{
+    return 16 * (size_t)mur_dsp_pairs_elements(p);
+}
+
+/* About the instructions of fours of channels: of each, what is more of those whose inputs do not
+ * lie side by side, of a call, and of each four in a call. */
+typedef struct quad_cost {
+    int32_t four, apart, call, set;
+    size_t (*scratch)(const mur_conv_s8 *layer);
+} quad_cost;
+
+/* Calls are for up to eight bands of rows whose scratch is what an output leaves to it. */
+static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
+{
+    mur_conv_s8 band = *layer;
+
+    for (int32_t count = 1; count <= 8; count++) {
+        band.shape.out_h = (layer->shape.out_h + count - 1) / count;
+        if (cost->scratch(&band) <= free_bytes(&layer->shape))
+            return count;
+    }
+    return 1;
+}
+
+static double layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
+{
+    const mur_conv_shape *s = &layer->shape;
+    double fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
+
+    return fours * cost->four + apart * cost->apart +
+           calls_of(layer, cost) * (cost->call + fours * cost->set);
+}
+
+static double taps_cost(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int32_t taps = s->kernel_h * s->kernel_w;
+    int32_t pixels = mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
+    const quad_cost cost = { (s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
+                             8 * pixels, 300 + 4 * taps + 3 * pixels, 150 + 9 * taps,
+                             mur_dsp_depthwise_taps_s8_scratch_bytes };
+
+    return layer_cost(layer, &cost);
+}
+
+static double pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
+{
+    int32_t taps = p->steps * p->along.kernel, elements = mur_dsp_pairs_elements(p);
+    const quad_cost cost = { mur_dsp_pairs_cost(p), 35 * mur_dsp_pairs_copied(p),
+                             600 + 30 * taps + 8 * elements, 150 * (p->phases + 1) + 25 * taps,
+                             mur_dsp_depthwise_pairs_s8_scratch_bytes };
+
+    return layer_cost(layer, &cost);
+}
+
+int mur_dsp_depthwise_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
+
+    return are_quads(layer, plain, pairs_plane_bytes(&p),
+                     mur_dsp_depthwise_pairs_s8_scratch_bytes(layer)) &&
+           pairs_cost(layer, &p) < taps_cost(layer);
+}
+
+size_t mur_dsp_depthwise_pairs_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_depthwise_taps_s8_packed_bytes(layer);
+}
+
+void mur_dsp_depthwise_pairs_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                     void *packed)
+{
+    mur_dsp_depthwise_taps_s8_pack(layer, plain, packed);
+}
+
+size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
+
+    return 16 + (size_t)p.steps * (size_t)p.along.kernel * sizeof(mur_dsp_tap_pair) +
+           pairs_plane_bytes(&p);
 }
 
 /* ---- depthwise, wide ---- */

@@ -1,0 +1,59 @@
+/* mur_dsp_scale.h - sums of depthwise layers to outputs, four channels at a time. */
+#ifndef MUR_DSP_SCALE_H
+#define MUR_DSP_SCALE_H
+
+#include "mur_dsp_depthwise.h"
+
+/* What makes an output of a doubled sum: the multiplier, what is added ahead of the shift, and the
+ * shift to the right less 1. */
+typedef struct mur_dsp_tap_scale {
+    int32_t mul;
+    uint32_t add;
+    int32_t shift;
+} mur_dsp_tap_scale;
+
+/* for the output's zero point */
+static inline void mur_dsp_set_scales(const mur_dsp_quad_head *head, int32_t zero,
+                                      mur_dsp_tap_scale *scales)
+{
+#pragma GCC unroll 4
+    for (int32_t i = 0; i < 4; i++) {
+        scales[i].mul = head->scale[i].mul;
+        scales[i].add = (uint32_t)(2 * zero + 1) << head->scale[i].shift;
+        scales[i].shift = head->scale[i].shift;
+    }
+}
+
+/* both sums of a channel to int8, halves away from zero; r12 is behind the channel's scale */
+#define MUR_DSP_TAPS_OUT(a, b) \
+    "ldmdb r12!, {r9, r10, r11}\n" \
+    "add r8, r10, " #a ", asr #31\n" \
+    "add lr, r10, " #b ", asr #31\n" \
+    "smmlar " #a ", " #a ", r9, r8\n" \
+    "smmlar " #b ", " #b ", r9, lr\n" \
+    "asr " #a ", " #a ", r11\n" \
+    "asr " #b ", " #b ", r11\n" \
+    "ssat " #a ", #8, " #a ", asr #1\n" \
+    "ssat " #b ", #8, " #b ", asr #1\n"
+
+/* four channels of both outputs to r0 and r4 */
+#define MUR_DSP_TAPS_JOIN \
+    "bfi r0, r1, #8, #8\n" \
+    "bfi r4, r5, #8, #8\n" \
+    "bfi r2, r3, #8, #8\n" \
+    "bfi r6, r7, #8, #8\n" \
+    "pkhbt r0, r0, r2, lsl #16\n" \
+    "pkhbt r4, r4, r6, lsl #16\n"
+
+#if !MUR_HAVE_DSP
+#include "mur_nn_arith.h"
+
+static inline int8_t mur_dsp_scale_sum(int32_t sum, const mur_dsp_tap_scale *scale)
+{
+    sum = mur_scale_q31(mur_asr(sum, 1), scale->mul, -scale->shift - 1);
+    sum += mur_asr((int32_t)scale->add, scale->shift + 1); /* the zero point */
+    return (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+}
+#endif
+
+#endif
