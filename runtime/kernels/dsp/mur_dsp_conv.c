@@ -64,5 +64,5 @@ void mur_dsp_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, vo
     all.channels = layer->shape.out_c / layer->shape.groups;
     all.pair_words = mur_dsp_pair_words(&runs);
     all.group_words = ((all.channels + 1) >> 1) * all.pair_words;
-    mur_dsp_run_rows(layer, in, out, scratch, 1, multiply, &all);
+    mur_dsp_run_rows(layer, in, out, scratch, 1, 0, multiply, &all);
 }

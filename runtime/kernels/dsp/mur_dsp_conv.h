@@ -61,18 +61,13 @@ static inline mur_conv_shape mur_dsp_padded(const mur_conv_shape *s)
     return padded;
 }
 
-/* Its bytes, and memory for three more pixels' windows and their last word, if windows reach over
- * an edge of the layer's image and that is not much; else 0. */
+/* its bytes, and memory for three more pixels' windows and their last word */
 static inline size_t mur_dsp_padded_bytes(const mur_conv_shape *s)
 {
-    enum { MOST = 640 };
     const mur_conv_shape padded = mur_dsp_padded(s);
     int32_t bytes = padded.in_h * padded.in_pitch + 3 * s->stride_w * s->in_c + 4;
-    int32_t bottom = (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1;
 
-    if (s->pad_top == 0 && s->pad_left == 0 && padded.in_w <= s->in_w && bottom <= s->in_h)
-        return 0;
-    return bytes <= MOST ? ((size_t)bytes + 15) & ~(size_t)15 : 0;
+    return ((size_t)bytes + 15) & ~(size_t)15;
 }
 
 /* How many fours of pixels are widened at once: of a window that is one run of few inputs some, as

@@ -67,5 +67,5 @@ static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels
 
 void mur_dsp_conv_wide_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
-    mur_dsp_run_rows(layer, in, out, scratch, 1, multiply, NULL);
+    mur_dsp_run_rows(layer, in, out, scratch, 1, 0, multiply, NULL);
 }

@@ -327,8 +327,8 @@ static inline void mur_dsp_clamp_pixels(const mur_conv_s8 *layer, int32_t pixels
 }
 
 /* the rows that a row of outputs reads, the first of them `top`, to padded ones */
-static void mur_dsp_pad_rows(const mur_conv_s8 *layer, const mur_conv_shape *padded,
-                             const int8_t *in, int32_t top, int8_t *out)
+static inline void mur_dsp_pad_rows(const mur_conv_s8 *layer, const mur_conv_shape *padded,
+                                    const int8_t *in, int32_t top, int8_t *out)
 {
     const mur_conv_shape *s = &layer->shape;
     int32_t columns = padded->in_w - s->pad_left;
@@ -344,16 +344,16 @@ static void mur_dsp_pad_rows(const mur_conv_s8 *layer, const mur_conv_shape *pad
     }
 }
 
-/* the whole layer */
+/* the whole layer; narrow: by padded rows, for which there is scratch */
 static __attribute__((noinline, cold)) void
 mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch,
-                 int32_t left_over, mur_dsp_multiply *multiply, void *kernel)
+                 int32_t left_over, int narrow, mur_dsp_multiply *multiply, void *kernel)
 {
-    size_t padded_bytes = mur_dsp_padded_bytes(&layer->shape), x_bytes;
-    mur_conv_s8 padded = *layer;
+    mur_conv_s8 padded;
     mur_dsp_window window;
+    size_t x_bytes;
 
-    window.layer = &padded;
+    window.layer = layer;
     window.kernel = kernel;
     window.end = in + (layer->shape.in_h - 1) * layer->shape.in_pitch +
                  layer->shape.in_w * layer->shape.in_c;
@@ -364,18 +364,22 @@ mur_dsp_run_rows(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *
     window.border = (int8_t *)scratch + x_bytes;
     if (window.runs.rest > 0) /* their last word is not filled */
         memset(scratch, 0, x_bytes);
-    if (padded_bytes > 0) {
+    if (narrow) {
+        padded = *layer;
         padded.shape = mur_dsp_padded(&layer->shape);
-        window.end = window.border + padded_bytes;
-        memset(window.border, layer->in_zero, padded_bytes);
+        memset(window.border, layer->in_zero, mur_dsp_padded_bytes(&layer->shape));
+        window.layer = &padded;
+        window.end = window.border + mur_dsp_padded_bytes(&layer->shape);
     }
     for (int32_t y = 0; y < layer->shape.out_h; y++, out += layer->shape.out_pitch) {
         int32_t top = y * layer->shape.stride_h - layer->shape.pad_top;
 
-        if (padded_bytes > 0)
+        if (narrow) {
             mur_dsp_pad_rows(layer, &padded.shape, in, top, window.border);
-        mur_dsp_run_row(&window, padded_bytes > 0 ? window.border : in, padded_bytes > 0 ? 0 : top,
-                        out, left_over, multiply);
+            mur_dsp_run_row(&window, window.border, 0, out, left_over, multiply);
+        } else {
+            mur_dsp_run_row(&window, in, top, out, left_over, multiply);
+        }
     }
 }
 

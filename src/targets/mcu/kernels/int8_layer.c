@@ -102,19 +102,23 @@ static bool is_few(const muc_mcu_kernel *kernel)
     return strstr(kernel->function, "_few_") != NULL || strstr(kernel->function, "_one_") != NULL;
 }
 
-/* Of two pixels, or of three whose windows lie beside no border? */
-static bool has_narrow_rows(const mur_conv_shape *s)
+/* Does a single-issue core's kernel suit a dual-issue core, whose own makes a row's last pixels,
+ * fewer than four, one by one: rows of two pixels, or of three beside no border, and others of its
+ * kernel for narrow rows? */
+static bool is_better_single(const muc_mcu_kernel *kernel, const mur_conv_shape *s)
 {
     int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
 
-    return s->out_w == 2 || (s->out_w == 3 && s->pad_left == 0 && last < s->in_w);
+    if (s->out_w == 3)
+        return s->pad_left == 0 && last < s->in_w;
+    return s->out_w == 2 || strstr(kernel->function, "_narrow_") != NULL;
 }
 
-/* How well a kernel suits a layer of the machine. A dual-issue core's makes a row's last pixels,
- * fewer than four, one by one, so narrow rows go by that of a single-issue core. */
+/* how well a kernel suits a layer of the machine */
 static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *shape)
 {
-    if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE && has_narrow_rows(shape))
+    if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE &&
+        is_better_single(kernel, shape))
         return MOST_SUITS;
     return muc_mcu_isa_suits(isa, kernel->isa);
 }
