@@ -15,14 +15,51 @@ static inline void put_groups(int8_t *x, int32_t k, const int8_t *from, int32_t 
         mur_mve_put(x, k, from, depth);
 }
 
+#if MUR_HAVE_MVE
+
+enum { NARROW = 128 }; /* most inputs of a pixel whose taps are gathered before they are spread */
+
+/* taps of fewer bytes than a vector, of a window inside the image: side by side first */
+static int put_taps(const mur_conv_shape *s, const int8_t *in, int8_t *x)
+{
+    const int32_t depth = s->in_c, inputs = s->kernel_h * s->kernel_w * depth;
+    const int32_t row_step = s->dilation_h * s->in_pitch;
+    int32_t taps = s->kernel_w, step = s->dilation_w * depth;
+    int8_t bytes[NARROW], *to = inputs <= MUR_MVE_BYTES ? x : bytes, *end = to + inputs;
+
+    if (depth >= MUR_MVE_BYTES || inputs > NARROW)
+        return 0;
+    if (taps == 1) /* a column, as the row that it is */
+        taps = s->kernel_h, step = row_step;
+    for (; to < end; to += taps * depth, in += row_step)
+        mur_mve_copy_runs(to, depth, in, step, taps, depth);
+    if (inputs > MUR_MVE_BYTES)
+        mur_mve_put(x, 0, bytes, inputs);
+    return 1;
+}
+
+#else
+
+static inline int put_taps(const mur_conv_shape *s, const int8_t *in, int8_t *x)
+{
+    (void)s, (void)in, (void)x;
+    return 0;
+}
+
+#endif
+
 /* tap by tap */
 static void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t top, int32_t left,
                    int32_t is_inside, int8_t *x)
 {
     const mur_conv_shape *s = &layer->shape;
-    int32_t groups = s->groups, depth = s->in_c / groups, inputs = mur_mve_inputs(layer), k = 0;
-    int32_t tile_bytes = mur_mve_tile_bytes(inputs);
+    int32_t groups = s->groups, depth, inputs, tile_bytes, k = 0;
 
+    if (is_inside && groups == 1 && put_taps(s, in + top * s->in_pitch + left * s->in_c, x))
+        return;
+    depth = s->in_c / groups;
+    inputs = mur_mve_inputs(layer);
+    tile_bytes = mur_mve_tile_bytes(inputs);
     for (int32_t group = 0; !is_inside && group < groups; group++)
         mur_mve_put_value(x + group * tile_bytes, layer->in_zero, inputs);
     for (int32_t i = 0; i < s->kernel_h; i++)

@@ -288,16 +288,30 @@ static inline void mur_mve_set_pixels(mur_mve_places *to, int32_t pixels)
     to->whole = to->words && pixels == MUR_MVE_PIXELS;
 }
 
-/* bytes [4 pixels][4 channels], of which up to four channels are there */
+/* bytes [4 pixels][4 channels], of which up to four channels are there, anywhere */
 static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *to, int8_t *out,
                                                          int8x16_t y, int32_t channels)
 {
-    mve_pred16_t some = vctp32q((uint32_t)channels);
-    int8_t bytes[MUR_MVE_BYTES];
+    const uint32x4_t at = vldrwq_u32(to->at);
+    int32x4_t bytes = vreinterpretq_s32_s8(y);
+    mve_pred16_t some;
 
-    vstrbq_s8(bytes, y);
-    for (int32_t p = 0; p < to->pixels; p++, out += to->depth)
-        vstrbq_p_s32(out, vldrbq_s32(bytes + 4 * p), some);
+    if (channels >= MUR_MVE_FOUR && to->pixels == MUR_MVE_PIXELS) {
+        vstrbq_scatter_offset_s32(out, at, bytes);
+        vstrbq_scatter_offset_s32(out + 1, at, vshrq_n_s32(bytes, 8));
+        vstrbq_scatter_offset_s32(out + 2, at, vshrq_n_s32(bytes, 16));
+        vstrbq_scatter_offset_s32(out + 3, at, vshrq_n_s32(bytes, 24));
+        return;
+    }
+    some = vctp32q((uint32_t)to->pixels);
+    if (to->words) {
+        vstrwq_scatter_offset_p_s32((int32_t *)(void *)out, at, bytes, some);
+        return;
+    }
+    for (int32_t left = mur_clamp(channels, 0, MUR_MVE_FOUR); left > 0; left--, out++) {
+        vstrbq_scatter_offset_p_s32(out, at, bytes, some);
+        bytes = vshrq_n_s32(bytes, 8);
+    }
 }
 
 static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y,
