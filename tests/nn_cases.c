@@ -517,6 +517,8 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
     TRY(isa, name, mur_ref_##name(__VA_ARGS__, memory + GUARD), __VA_ARGS__)
 #define TRY_max_pool_s8(isa) TRY_BESIDE_REF(isa, max_pool_s8, &pool, input)
 #define TRY_average_pool_s8(isa) TRY_BESIDE_REF(isa, average_pool_s8, &pool, input)
+#define TRY_max_pool_small_s8(isa) \
+    TRY(isa, max_pool_small_s8, mur_ref_max_pool_s8(&pool, input, memory + GUARD), &pool, input)
 #define TRY_average_pool_small_s8(isa) \
     if (mur_pool_is_small(&pool)) { \
         TRY(isa, average_pool_small_s8, mur_ref_average_pool_s8(&pool, input, memory + GUARD), \

@@ -79,7 +79,7 @@ class Shape:
 CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("average_pool", 16, 20, 3, 3, 1, 2, 1, 2): {"m4": 1.1, "m7": 1.1, "m55": 1},
           Shape("average_pool", 100, 1, 4, 4, 2, 1, 2, 1): {"m55": 1},
           Shape("average_pool", 52, 9, 11, 11, 2, 2, 2, 2): {"m4": 1.1, "m7": 1.1},
-          Shape("max_pool", 16, 20, 3, 3, 1, 2, 1, 2): {"m4": 1, "m7": 1},
+          Shape("max_pool", 16, 20, 3, 3, 1, 2, 1, 2): {"m4": 1, "m7": 1, "m55": .8},
           Shape("average_pool", 26, 12, 3, 3, 2, 2, 2, 1, pad="same"): {"m55": .6},
           Shape("add_short", 64, 1, 64, 64): {"m55": 1}, Shape("mul_short", 64, 1, 64, 64): {"m55": 1},
           Shape("add_short", 60, 1, 33, 33, k_w=33): {"m55": 1}, Shape("matmul", 7, 1, 300, 1): {"m55": .1},

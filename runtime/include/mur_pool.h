@@ -24,10 +24,16 @@ static inline int32_t mur_pool_divide(int32_t sum, int32_t count)
  * counts times one count stays below 2^16. */
 enum { MUR_POOL_SMALL = 22 };
 
-/* whether a row of averages is made by such divisions, with 16 bits for a place in the row */
+/* whether 16 bits hold a place in a row, as kernels of some elements of a row want it */
+static inline int mur_pool_has_short_rows(const mur_pool_s8 *layer)
+{
+    return layer->in_w * layer->c <= 0xffff;
+}
+
+/* whether a row of averages is made by such divisions */
 static inline int mur_pool_is_small(const mur_pool_s8 *layer)
 {
-    return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL && layer->in_w * layer->c <= 0xffff;
+    return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL && mur_pool_has_short_rows(layer);
 }
 
 /* where a window of one dimension begins, and its extent, inside the image */

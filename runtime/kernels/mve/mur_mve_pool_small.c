@@ -1,28 +1,49 @@
-/* mur_mve_pool_small.c - averages of windows of up to MUR_MVE_SMALL elements: eight outputs of a
- * row at a time, whatever pixels they are of. */
+/* mur_mve_pool_small.c - averages of windows of up to MUR_POOL_SMALL elements and the greatest of
+ * few channels: eight outputs of a row at a time, whatever pixels they are of. */
 #include "mur_mve.h"
 #include "mur_pool.h"
 
 #if MUR_HAVE_MVE
 
+/* A row of a window: what `fold` makes of vector q0, its next elements, and `all`. */
+#define SMALL_ROW(fold) \
+    __asm__ volatile("wls lr, %2, 2f\n" \
+                     "1: vldrb.s16 q0, [%1, %q3]\n" \
+                     "add %1, %1, %4\n" fold " %q0, %q0, q0\n" \
+                     "le lr, 1b\n" \
+                     "2:" \
+                     : "+w"(all), "+r"(p) \
+                     : "r"(columns), "w"(at), "r"(step) \
+                     : "lr", "q0", "memory")
+
+/* sums of count become averages */
+static inline int16x8_t average_of(int16x8_t sums, int32_t count)
+{
+    const uint16_t inverse = (uint16_t)((UINT16_MAX + count) / count);
+    const int16x8_t sign = vshrq_n_s16(sums, 15);
+    uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(sums));
+
+    size = vmulhq_u16(vaddq_n_u16(size, (uint16_t)(count / 2)), vdupq_n_u16(inverse));
+    return vsubq_s16(veorq_s16(vreinterpretq_s16_u16(size), sign), sign);
+}
+
 /* Of windows of all columns of w, side by side. Element e of the outputs, of channel c, has its
  * window's first element at (e - c) * stride + c; those behind the last are the last one's. */
-static void average_pixels(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
-                           int32_t pixels)
+static inline __attribute__((always_inline)) void pool_pixels(const mur_pool_window *w,
+                                                              const mur_pool_s8 *layer, int8_t *out,
+                                                              int32_t pixels, int is_max)
 {
     /* in registers: out might be anything */
     const int32_t rows = w->rows, columns = w->columns, pitch = w->pitch, step = w->step;
     const int32_t count = rows * columns, stride = layer->stride_w, elements = pixels * step;
     const int16x8_t min = vdupq_n_s16(layer->min), max = vdupq_n_s16(layer->max);
     const uint16x8_t last = vdupq_n_u16((uint16_t)((pixels - 1) * stride * step + step - 1));
-    const uint16_t half = (uint16_t)(count / 2);
-    const uint16_t inverse = (uint16_t)(count > 1 ? (UINT16_MAX + count) / count : 0);
     const int8_t *in = w->in;
     uint32_t channel = 0;
 
     for (int32_t e = 0; e < elements; e += 8) {
         uint16x8_t at = viwdupq_wb_u16(&channel, (uint32_t)step, 1);
-        int16x8_t sums = vdupq_n_s16(0);
+        int16x8_t all = is_max ? min : vdupq_n_s16(0);
         const int8_t *row = in;
 
         at = vmulq_n_u16(at, (uint16_t)(1 - stride));
@@ -31,47 +52,37 @@ static void average_pixels(const mur_pool_window *w, const mur_pool_s8 *layer, i
         for (int32_t y = rows; y > 0; y--, row += pitch) {
             const int8_t *p = row;
 
-            __asm__ volatile("wls lr, %2, 2f\n"
-                             "1: vldrb.s16 q0, [%1, %q3]\n"
-                             "add %1, %1, %4\n"
-                             "vadd.i16 %q0, %q0, q0\n"
-                             "le lr, 1b\n"
-                             "2:"
-                             : "+w"(sums), "+r"(p)
-                             : "r"(columns), "w"(at), "r"(step)
-                             : "lr", "q0", "memory");
+            if (is_max)
+                SMALL_ROW("vmax.s16");
+            else
+                SMALL_ROW("vadd.i16");
         }
-        if (count > 1) {
-            const int16x8_t sign = vshrq_n_s16(sums, 15);
-            uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(sums));
-
-            size = vmulhq_u16(vaddq_n_u16(size, half), vdupq_n_u16(inverse));
-            sums = vsubq_s16(veorq_s16(vreinterpretq_s16_u16(size), sign), sign);
-        }
+        if (!is_max && count > 1)
+            all = average_of(all, count);
         __asm__ volatile("vctp.16 %2\n"
                          "vpst\n"
                          "vstrbt.16 %q0, [%1]\n"
                          :
-                         : "w"(vminq_s16(vmaxq_s16(sums, min), max)), "l"(out + e),
-                           "r"(elements - e)
+                         : "w"(vminq_s16(vmaxq_s16(all, min), max)), "l"(out + e), "r"(elements - e)
                          : "p0", "memory");
     }
 }
 
 #else
 
-static void average_pixels(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
-                           int32_t pixels)
+static void pool_pixels(const mur_pool_window *w, const mur_pool_s8 *layer, int8_t *out,
+                        int32_t pixels, int is_max)
 {
     mur_pool_window next = *w;
 
     for (; pixels > 0; pixels--, out += layer->c, next.in += layer->stride_w * layer->c)
-        mur_pool_average(&next, layer, out);
+        (is_max ? mur_pool_greatest : mur_pool_average)(&next, layer, out);
 }
 
 #endif
 
-void mur_mve_average_pool_small_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+static inline __attribute__((always_inline)) void run(const mur_pool_s8 *layer, const int8_t *in,
+                                                      int8_t *out, int is_max)
 {
     const int32_t stride = layer->stride_w, room = layer->in_w + layer->pad_left - layer->kernel_w;
     mur_pool_window w;
@@ -91,7 +102,17 @@ void mur_mve_average_pool_small_s8(const mur_pool_s8 *layer, const int8_t *in, i
             pixels = w.columns < layer->kernel_w
                          ? 1
                          : mur_clamp(room / stride + 1, x + 1, layer->out_w) - x;
-            average_pixels(&w, layer, out + x * layer->c, pixels);
+            pool_pixels(&w, layer, out + x * layer->c, pixels, is_max);
         }
     }
+}
+
+void mur_mve_average_pool_small_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+{
+    run(layer, in, out, 0);
+}
+
+void mur_mve_max_pool_small_s8(const mur_pool_s8 *layer, const int8_t *in, int8_t *out)
+{
+    run(layer, in, out, 1);
 }

@@ -414,17 +414,20 @@ static mur_pool_s8 flatten_pool(mur_pool_s8 layer)
     return flat;
 }
 
-/* that of small windows, which few instruction sets have, or of any */
+/* that of small windows or of rows of few channels, which few instruction sets have, or of any */
 static const char *pool_function(const muc_mcu_lowering *l, const muc_node *node,
                                  const mur_pool_s8 *layer)
 {
-    const muc_mcu_kernel *small = muc_mcu_find_kernel(l->isa, "average_pool_small_s8");
+    const bool is_max = muc_op_has(node->op, MUC_OP_SELECTS);
+    const muc_mcu_kernel *small =
+        muc_mcu_find_kernel(l->isa, is_max ? "max_pool_small_s8" : "average_pool_small_s8");
+    const int32_t few_channels = 8, few_pixels = 3;
 
-    if (muc_op_has(node->op, MUC_OP_SELECTS))
-        return muc_mcu_find_kernel(l->isa, "max_pool_s8")->function;
-    if (small && mur_pool_is_small(layer))
+    if (small && (is_max ? layer->c < few_channels && layer->out_w >= few_pixels &&
+                               mur_pool_has_short_rows(layer)
+                         : mur_pool_is_small(layer)))
         return small->function;
-    return muc_mcu_find_kernel(l->isa, "average_pool_s8")->function;
+    return muc_mcu_find_kernel(l->isa, is_max ? "max_pool_s8" : "average_pool_s8")->function;
 }
 
 /* all windows inside the image */
