@@ -168,6 +168,29 @@ static void extremes_of_two_scales_have_the_bits_of_ref(void **state)
     mcu_batch_run(&batch, 1, 0);
 }
 
+/* slopes below and above 0 and 1, and scales whose roundings before and after a shift differ */
+static void slopes_of_channels_have_the_bits_of_ref(void **state)
+{
+    static const char *const machines[] = { "stm32f405", "rv32", "rp2040" };
+    static const char *const scales[] = { "0.0233", "0.05", "0.0871", "0.1701", "0.4" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(machines); m++)
+        for (size_t s = 0; s < MUC_COUNT(scales); s++) {
+            char text[512];
+
+            snprintf(text, sizeof(text),
+                     "graph test\ntensor a = input i8 [1, 9, 9, 5] scale 0.05 zero 3\n"
+                     "tensor b = const i8 [5] scale 0.0131 zero -7 values -128, 127, -7, 10, -60\n"
+                     "node y i8 [1, 9, 9, 5] scale %s zero -5 = prelu a, b\noutput y\n",
+                     scales[s]);
+            mcu_batch_add(&batch, graph_of(batch.ctx, text), machines[m]);
+            CHECK(mcu_calls(&batch, batch.count - 1, "mur_add_product("));
+        }
+    mcu_batch_run(&batch, 8, 0);
+}
+
 /* words of four bytes and what is left of rows and columns, with loops around and between them */
 static void transposes_of_bytes_have_the_bits_of_ref(void **state)
 {
@@ -269,6 +292,7 @@ int main(void)
         cmocka_unit_test(sums_of_any_shapes_have_the_bits_of_ref),
         cmocka_unit_test(sums_and_quotients_of_round_scales_have_the_bits_of_ref),
         cmocka_unit_test(extremes_of_two_scales_have_the_bits_of_ref),
+        cmocka_unit_test(slopes_of_channels_have_the_bits_of_ref),
         cmocka_unit_test(transposes_of_bytes_have_the_bits_of_ref),
         cmocka_unit_test(functions_of_one_tensor_are_tables),
         cmocka_unit_test(pools_of_few_taps_or_channels_have_the_bits_of_ref),

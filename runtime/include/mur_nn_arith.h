@@ -83,7 +83,7 @@ static inline int32_t mur_high_q31(int32_t a, int32_t b)
 #endif
 }
 
-/* sum + floor(a * b / 2^16) of an a of 16 bits */
+/* sum + floor(a * b / 2^16) of an a of 15 bits */
 static inline int32_t mur_add_product(int32_t sum, int32_t a, int32_t b)
 {
 #if defined(__ARM_FEATURE_DSP)
@@ -91,6 +91,8 @@ static inline int32_t mur_add_product(int32_t sum, int32_t a, int32_t b)
 
     __asm__("smlawb %0, %1, %2, %3" : "=r"(out) : "r"(b), "r"(a), "r"(sum));
     return out;
+#elif MUR_SHORT_PRODUCTS
+    return sum + a * mur_asr(b, 16) + mur_asr(a * (b & 0xffff), 16);
 #else
     return sum + (int32_t)(((int64_t)mur_shift_left(a, 16) * b) >> 32);
 #endif

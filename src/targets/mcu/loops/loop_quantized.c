@@ -6,8 +6,8 @@
 
 #include "graph/scales.h"
 #include "targets/mcu/program/c_text.h"
+#include "targets/mcu/loops/factors_int8.h"
 #include "targets/mcu/loops/loop_nest.h"
-#include "targets/mcu/loops/quotients_int8.h"
 #include "targets/mcu/loops/sums_int8.h"
 
 static uint32_t width_of(const muc_tensor *tensor)
@@ -175,20 +175,38 @@ static bool print_line(muc_mcu_nest *nest, const muc_node *node, muc_text *line,
     return true;
 }
 
-static bool print_quotient(muc_mcu_nest *nest, const muc_node *node, muc_text *line, int32_t least,
-                           int32_t most)
+/* a quotient or PReLU as a product with a factor of a table */
+static bool print_factors(muc_mcu_nest *nest, const muc_node *node, muc_text *line, int32_t least,
+                          int32_t most)
 {
-    int32_t inverses[256], offset;
+    const bool is_quotient = muc_scale_is_quotient(node->op);
+    muc_mcu_factors found;
 
-    if (!muc_mcu_find_inverses(nest->l, node, least, most, inverses, &offset))
+    if (!muc_mcu_find_factors(nest->l, node, least, most, &found))
         return false;
-    muc_mcu_print_table(nest->l, MUC_I32, "inverses", inverses, MUC_COUNT(inverses));
+    muc_mcu_print_table(nest->l, MUC_I32, "factors", found.factors, found.count);
+    if (!is_quotient) /* an element of the table for one of b */
+        nest->operands[1].name = "factors";
     muc_text_add(line,
-                 "const int32_t q = inverses[(uint8_t)@b];\n"
-                 "const int32_t p = @a - (%" PRId32 ");\n"
-                 "const int32_t x = mur_add_product(%" PRId32 ", p, q);\n\n"
-                 "@y = (int8_t)mur_clamp_asr(x, %d, %" PRId32 ", %" PRId32 ");",
-                 muc_zero_of(muc_mcu_input(nest->l, node, 0)), offset, MUC_MCU_INVERSE_PLACES,
+                 "const int32_t q = %s;\n"
+                 "const int32_t p = @a - (%" PRId32 ");\n",
+                 is_quotient ? "factors[(uint8_t)@b]" : "@b",
+                 muc_zero_of(muc_mcu_input(nest->l, node, 0)));
+    if (found.falls) {
+        muc_mcu_print_table(nest->l, MUC_I32, "offsets", found.offsets, found.count);
+        memcpy(muc_mcu_nest_add(nest, "offsets")->strides, nest->operands[1].strides,
+               sizeof(nest->operands[1].strides));
+        muc_text_add(line, "const int32_t offset = @d;\n");
+    } else {
+        muc_text_add(line, "const int32_t offset = %" PRId32 ";\n", found.offsets[0]);
+    }
+    muc_text_add(line, "const int32_t x = ");
+    if (!is_quotient)
+        muc_text_add(line,
+                     "p >= 0 ? mur_add_product(%" PRId32 ", p, %" PRId32 ") : ", found.above_offset,
+                     found.above);
+    muc_text_add(line, "mur_add_product(offset, p, q);\n\n");
+    muc_text_add(line, "@y = (int8_t)mur_clamp_asr(x, %d, %" PRId32 ", %" PRId32 ");", found.places,
                  least, most);
     return true;
 }
@@ -254,7 +272,7 @@ static void print_result(muc_mcu_nest *nest, const muc_node *node, muc_text *lin
         (s.left_shift ? print_line(nest, node, line, &s, least, most)
                       : print_extreme(nest, node, line, &s, least, most)))
         return;
-    if (print_quotient(nest, node, line, least, most))
+    if (print_factors(nest, node, line, least, most))
         return;
     print_exact(nest, node, line, &s, "", "const int32_t x = ");
     muc_text_add(line, inside ? " + (%" PRId32 ");\n\n" : ";\n\n", inside);
