@@ -365,7 +365,8 @@ void fuzz_write_along(fuzz_maker *m, muc_op op, uint32_t x)
     uint32_t axis;
 
     if (t->rank == 0 ||
-        ((arg || op == MUC_OP_TOP_K || op == MUC_OP_HARDMAX) && m->noisy[x] && !fuzz_one_in(m, 16)))
+        ((arg || op == MUC_OP_TOP_K || op == MUC_OP_HARDMAX || op == MUC_OP_LP_NORM) &&
+         m->noisy[x] && !fuzz_one_in(m, 16)))
         return;
     if (fuzz_is_real(m, x) && fuzz_most(m, x) > 64)
         x = fuzz_tame(m, x, -8, 8);
