@@ -231,16 +231,27 @@ static bool is_int8(const muc_chip *chip)
     return chip->program.element == MUC_CNNCHIP_int8;
 }
 
+/* how often FRAME has an input; *first: the first of its places */
+static size_t find_places(const muc_chip *chip, const char *input, const muc_chip_place **first)
+{
+    size_t found = 0;
+
+    for (size_t i = chip->input_count; i-- > 0;)
+        if (chip->inputs[i].in_frame && strcmp(chip->inputs[i].name, input) == 0) {
+            *first = &chip->inputs[i];
+            found++;
+        }
+    return found;
+}
+
 /* int8: numbers from all over what the input's integers stand for, in place of those in -1..1 */
 static void spread(const muc_chip *chip, const muc_tensor_view *array, float *data)
 {
-    for (size_t i = 0; i < chip->input_count; i++) {
-        const muc_chip_place *p = &chip->inputs[i];
+    const muc_chip_place *p;
 
-        if (p->in_frame && strcmp(p->name, array->name) == 0)
-            for (uint64_t k = 0; k < array->elements; k++)
-                data[k] = (float)(p->scale * ((double)data[k] * 127.5 - 0.5 - p->zero));
-    }
+    if (find_places(chip, array->name, &p))
+        for (uint64_t k = 0; k < array->elements; k++)
+            data[k] = (float)(p->scale * ((double)data[k] * 127.5 - 0.5 - p->zero));
 }
 
 /* Numbers made up for the graph's inputs, always the same. */
@@ -287,7 +298,8 @@ static muc_status mark_nodes(muc_context *ctx, muc_chip *chip, const muc_graph *
     return MUC_OK;
 }
 
-/* Real inputs as FRAME keeps them: what the master computes of them reads FRAME too. */
+/* Real inputs as FRAME keeps them: what the master computes of them reads FRAME too. One that is
+ * there at two scales stays as it is, since both are quantized from it. */
 static muc_status round_inputs(muc_context *ctx, muc_chip *chip, const muc_tensor_view *arrays,
                                size_t count, muc_tensor_view **out)
 {
@@ -300,12 +312,12 @@ static muc_status round_inputs(muc_context *ctx, muc_chip *chip, const muc_tenso
     for (size_t i = 0; i < chip->input_count; i++)
         names[i] = chip->inputs[i].name;
     for (size_t i = 0; i < chip->input_count; i++) {
-        const muc_chip_place *p = &chip->inputs[i];
+        const muc_chip_place *p;
         const muc_tensor_view *array =
             muc_network_match(arrays, count, names, chip->input_count, i);
         float *data;
 
-        if (!array || !p->in_frame || array->dtype != MUC_F32)
+        if (!array || array->dtype != MUC_F32 || find_places(chip, names[i], &p) != 1)
             continue;
         MUC_TRY(MUC_ARENA_NEW(ctx, &chip->arena, (size_t)array->elements + 1, &data));
         memcpy(data, array->data, (size_t)array->bytes);
