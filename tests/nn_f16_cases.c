@@ -135,6 +135,76 @@ nn_f16_result nn_f16_check(uint32_t rounds, int depthwise)
     return result;
 }
 
+/* ---- pools ---- */
+
+static int32_t extent(int32_t size, int32_t kernel, int32_t stride, int32_t pads)
+{
+    return (size + pads - kernel) / stride + 1;
+}
+
+static void draw_pool(mur_pool_f16 *l)
+{
+    memset(l, 0, sizeof(*l));
+    l->c = 1 + (int32_t)(next() % MOST_CHANNELS);
+    l->kernel_h = (uint16_t)(1 + next() % 4);
+    l->kernel_w = (uint16_t)(1 + next() % 5);
+    l->in_h = l->kernel_h + (int32_t)(next() % 5);
+    l->in_w = l->kernel_w + (int32_t)(next() % 5);
+    l->stride_h = (uint16_t)(1 + next() % 3);
+    l->stride_w = (uint16_t)(1 + next() % 3);
+    l->pad_top = (uint16_t)(next() % l->kernel_h);
+    l->pad_left = (uint16_t)(next() % l->kernel_w);
+    l->out_h = extent(l->in_h, l->kernel_h, l->stride_h, 2 * l->pad_top);
+    l->out_w = extent(l->in_w, l->kernel_w, l->stride_w, 2 * l->pad_left);
+    l->in_pitch = l->in_w * l->c;
+    l->out_pitch = l->out_w * l->c;
+}
+
+/* channel c of output (y, x) */
+static uint16_t pooled(const mur_pool_f16 *l, int is_max, int32_t y, int32_t x, int32_t c)
+{
+    float most = -65504.0f * 2, sum = 0;
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < l->kernel_h * l->kernel_w; i++) {
+        int32_t row = y * l->stride_h - l->pad_top + i / l->kernel_w;
+        int32_t column = x * l->stride_w - l->pad_left + i % l->kernel_w;
+        float value;
+
+        if (row < 0 || row >= l->in_h || column < 0 || column >= l->in_w)
+            continue;
+        value = wide_in[(row * l->in_w + column) * l->c + c];
+        sum += value;
+        count++;
+        most = value > most ? value : most;
+    }
+    return mur_half_of_float(is_max ? most : sum / (float)count);
+}
+
+static int is_pool_wrong(const mur_pool_f16 *l, int is_max)
+{
+    (is_max ? mur_mve_max_pool_f16 : mur_mve_average_pool_f16)(l, in, out);
+    for (int32_t i = 0; i < l->out_h * l->out_pitch; i++)
+        if (out[i] != pooled(l, is_max, i / l->out_pitch, i % l->out_pitch / l->c, i % l->c))
+            return 1;
+    return out[l->out_h * l->out_pitch] != 12345;
+}
+
+uint32_t nn_f16_check_pools(uint32_t rounds)
+{
+    uint32_t wrong = 0;
+
+    while (rounds-- > 0)
+        for (int is_max = 0; is_max < 2; is_max++) {
+            mur_pool_f16 l;
+
+            draw_pool(&l);
+            draw_operands();
+            wrong += (uint32_t)is_pool_wrong(&l, is_max);
+        }
+    return wrong;
+}
+
 /* ---- elements ---- */
 
 static uint16_t expected(int kernel, float a, float b)

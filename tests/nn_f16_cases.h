@@ -14,6 +14,9 @@ typedef struct nn_f16_result {
 /* `rounds` random layers, each also with its output over its input as far as that is allowed. */
 nn_f16_result nn_f16_check(uint32_t rounds, int depthwise);
 
+/* Pools of halves, the same number of each kind: how many are wrong. */
+uint32_t nn_f16_check_pools(uint32_t rounds);
+
 /* Kernels of elements, of `rounds` lengths, and conversions of every half: how many are wrong. */
 uint32_t nn_f16_check_elements(uint32_t rounds);
 

@@ -11,6 +11,7 @@ int main(void)
     host_open();
     wrong = tell(nn_f16_check(200, 0).wrong, " layers on halves wrong\n");
     wrong += tell(nn_f16_check(200, 1).wrong, " depthwise layers on halves wrong\n");
+    wrong += tell(nn_f16_check_pools(200), " pools of halves wrong\n");
     wrong += tell(nn_f16_check_elements(100), " elements of halves wrong\n");
     return wrong != 0;
 }

@@ -103,6 +103,15 @@ def elements():
     return net.node("clip", net.dims, f", {net.constant([], [0.25])}, {net.constant([], [2.5])}", function="mur_mve_limited_f16")
 
 
+def pools():
+    """windows at borders too, means of some and of all pixels"""
+    net = Net([1, 11, 13, 5], 11)
+    net.node("max_pool", [1, 6, 7, 5], attributes="kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1] channels_last=1", function="mur_mve_max_pool_f16")
+    net.node("average_pool", [1, 6, 6, 5], attributes="kernel=[3, 2] pads=[1, 0, 1, 0] channels_last=1", function="mur_mve_average_pool_f16")
+    net.conv(9, (1, 1))
+    return net.node("reduce_mean", [1, 1, 1, 9], attributes="axes=[1, 2]", function="mur_mve_average_pool_f16")
+
+
 def infinite():
     """whose inputs and sums are infinite, or no numbers"""
     net = Net([1, 9, 9, 3], 9).conv(6, (3, 3), pads=(1, 1, 1, 1)).depthwise((3, 3), pads=(1, 1, 1, 1))
@@ -203,6 +212,6 @@ def check_numbers(place, machine):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         cases = [(f"halves, {make.__name__}", functools.partial(check, place, make))
-                 for make in (odd, wide, batches, apart, elements, infinite, no_numbers, left_alone)]
+                 for make in (odd, wide, batches, apart, elements, pools, infinite, no_numbers, left_alone)]
         cases += [(f"muc verify of halves for {machine}", functools.partial(check_numbers, place, machine)) for machine in ("mps2-an500", "mps3-an547")]
         sys.exit(run_cases([*cases, ("muc verify", functools.partial(check_verify, place))]))

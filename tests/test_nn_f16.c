@@ -16,6 +16,12 @@ static void depthwise_ones_too(void **unused)
     CHECK_EQ(nn_f16_check(600, 1).wrong, 0);
 }
 
+static void pools_too(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(nn_f16_check_pools(600), 0);
+}
+
 static void elements_too(void **unused)
 {
     (void)unused;
@@ -27,6 +33,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_are_those_of_floats_rounded),
         cmocka_unit_test(depthwise_ones_too),
+        cmocka_unit_test(pools_too),
         cmocka_unit_test(elements_too),
     };
 

@@ -370,7 +370,7 @@ static bool is_pool_of_bytes(const muc_mcu_lowering *l, const muc_node *node)
            muc_scale_is_same(x->quantization, y->quantization);
 }
 
-static mur_pool_s8 pool_of(const muc_mcu_lowering *l, const muc_node *node)
+mur_pool_s8 muc_mcu_pool_of(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     const mur_output_s8 all = { .min = INT8_MIN, .max = INT8_MAX };
@@ -445,7 +445,7 @@ static bool is_for_kernels(const muc_mcu_lowering *l, const muc_node *node)
 {
     const int32_t few_taps = 4, few_bytes = 8192;
     const muc_mcu_isa isa = muc_mcu_find_kernel(l->isa, "max_pool_s8")->isa;
-    const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
+    const mur_pool_s8 layer = muc_mcu_pool_of(l, node), flat = flatten_pool(layer);
     const int32_t taps = layer.kernel_h * layer.kernel_w;
 
     if (isa != MUC_MCU_ISA_NONE && isa != MUC_MCU_ISA_DSP)
@@ -456,22 +456,26 @@ static bool is_for_kernels(const muc_mcu_lowering *l, const muc_node *node)
     return flat.c >= 4 || taps * (7 * flat.c - 6) > 100;
 }
 
-bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+bool muc_mcu_is_dense_pool(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
-           x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
+    return x->rank == 4 && muc_mcu_takes_images(l, x) && node->output_count == 1 &&
            muc_node_integer_or(node, MUC_KEY_CHANNELS_LAST, 0) &&
            muc_node_item_or(node, MUC_KEY_DILATIONS, 0, 1) == 1 &&
-           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 && !muc_node_counts_padding(node) &&
-           is_for_kernels(l, node);
+           muc_node_item_or(node, MUC_KEY_DILATIONS, 1, 1) == 1 && !muc_node_counts_padding(node);
+}
+
+bool muc_mcu_takes_pool_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return is_pool_of_bytes(l, node) && !muc_node_attribute(node, MUC_KEY_ROUNDING) &&
+           muc_mcu_is_dense_pool(l, node) && is_for_kernels(l, node);
 }
 
 muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     static const char in_tiles[] = "mur_tiles_pool_s8";
-    const mur_pool_s8 layer = pool_of(l, node), flat = flatten_pool(layer);
+    const mur_pool_s8 layer = muc_mcu_pool_of(l, node), flat = flatten_pool(layer);
     const char *function = pool_function(l, node, &flat);
     muc_mcu_tiling tiling;
     bool fits;
@@ -509,15 +513,20 @@ muc_status muc_mcu_write_pool_s8(muc_mcu_lowering *l, const muc_node *node)
     return muc_mcu_end_step(l, 0);
 }
 
-bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)
+bool muc_mcu_is_over_pixels(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_attribute *axes = muc_node_attribute(node, MUC_KEY_AXES);
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    return muc_mcu_is_s8(x) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) && x->rank == 4 &&
-           muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
+    return x->rank == 4 && muc_mcu_is_static(l, x) && muc_mcu_dim(l, x, 0) == 1 &&
            axes->value.integers.count == 2 && axes->value.integers.items[0] == 1 &&
            axes->value.integers.items[1] == 2;
+}
+
+bool muc_mcu_takes_mean_s8(const muc_mcu_lowering *l, const muc_node *node)
+{
+    return muc_mcu_is_s8(muc_mcu_input(l, node, 0)) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
+           muc_mcu_is_over_pixels(l, node);
 }
 
 muc_status muc_mcu_write_mean_s8(muc_mcu_lowering *l, const muc_node *node)

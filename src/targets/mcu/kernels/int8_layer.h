@@ -65,6 +65,13 @@ muc_status muc_mcu_write_table(muc_mcu_lowering *l, const muc_node *node,
  * compute what they did. */
 void muc_mcu_flatten_conv(mur_conv_shape *shape);
 
+/* A pool of images whose channels come last; rows are dense. */
+mur_pool_s8 muc_mcu_pool_of(const muc_mcu_lowering *l, const muc_node *node);
+/* Whether a pool is one that it describes: without gaps, padding that counts or open shapes. */
+bool muc_mcu_is_dense_pool(const muc_mcu_lowering *l, const muc_node *node);
+/* Whether a reduction is over all pixels of one image whose channels come last. */
+bool muc_mcu_is_over_pixels(const muc_mcu_lowering *l, const muc_node *node);
+
 /* What TFLite makes of a node's integers that are scaled to its output's. */
 mur_output_s8 muc_mcu_output_of(const muc_mcu_lowering *l, const muc_node *node);
 /* Whether kernels work with vectors, which look tables up, too. */

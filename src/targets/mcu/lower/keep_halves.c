@@ -97,9 +97,10 @@ static muc_status narrow(muc_rewrite *r, const muc_node *node, const muc_node *s
 
 static bool takes(const muc_mcu_lowering *l, const muc_node *node)
 {
-    return node->op == MUC_OP_CONV     ? muc_mcu_takes_conv_f32(l, node)
-           : node->op == MUC_OP_LINEAR ? muc_mcu_takes_linear_f32(l, node)
-                                       : muc_mcu_fits_halves(l, node);
+    return node->op == MUC_OP_CONV ? muc_mcu_takes_conv_f32(l, node)
+           : node->op == MUC_OP_LINEAR
+               ? muc_mcu_takes_linear_f32(l, node)
+               : muc_mcu_fits_halves(l, node) || muc_mcu_fits_pool_f16(l, node);
 }
 
 static bool is_move(const muc_node *node)
