@@ -45,6 +45,19 @@ typedef struct mur_mve_four {
     mur_mve_channel channel[MUR_MVE_FOUR];
 } mur_mve_four;
 
+/* Of mur_mve_conv_apart_s8: of each eight channels their head, even ones first, then the weights of
+ * each tap; channels of zeros fill up a multiple of eight. */
+enum { MUR_MVE_EIGHT = 8 };
+typedef struct mur_mve_eight {
+    int32_t bias[2][4], mul[2][4]; /* as in mur_conv_plain */
+    int8_t shift[2][4];
+} mur_mve_eight;
+
+static inline int32_t mur_mve_eight_bytes(const mur_conv_shape *s)
+{
+    return (int32_t)sizeof(mur_mve_eight) + MUR_MVE_EIGHT * s->kernel_h * s->kernel_w;
+}
+
 /* A channel of a depthwise layer's short windows, in scratch; the order is the assembly's. */
 typedef struct mur_mve_short {
     int8_t w[MUR_MVE_BYTES]; /* as the window lies */

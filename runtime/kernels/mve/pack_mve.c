@@ -205,6 +205,48 @@ int mur_mve_depthwise_short_s8_fits(const mur_conv_s8 *layer, const mur_conv_pla
 
 MUR_CONV_PACKS_AS(mve, depthwise_short_s8, depthwise_s8)
 
+/* ---- depthwise, channel by channel ---- */
+
+int mur_mve_conv_apart_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    const mur_conv_shape *s = &layer->shape;
+
+    return s->groups == s->in_c && s->out_c == s->in_c && s->in_c >= MUR_MVE_EIGHT / 2 &&
+           is_plain(layer, plain);
+}
+
+size_t mur_mve_conv_apart_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    size_t eights = ((size_t)layer->shape.out_c + MUR_MVE_EIGHT - 1) / MUR_MVE_EIGHT;
+
+    return eights * (size_t)mur_mve_eight_bytes(&layer->shape);
+}
+
+void mur_mve_conv_apart_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
+    int32_t bytes = mur_mve_eight_bytes(&layer->shape);
+
+    memset(packed, 0, mur_mve_conv_apart_s8_packed_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        mur_mve_eight *eight = (void *)((int8_t *)packed + c / MUR_MVE_EIGHT * bytes);
+        int8_t *w = (int8_t *)(eight + 1) + c % MUR_MVE_EIGHT;
+        int32_t odd = c % 2, i = c % MUR_MVE_EIGHT / 2;
+
+        eight->bias[odd][i] = plain->bias ? plain->bias[c] : 0;
+        eight->mul[odd][i] = plain->mul[c];
+        eight->shift[odd][i] = (int8_t)plain->shift[c];
+        for (int32_t k = 0; k < taps; k++)
+            w[k * MUR_MVE_EIGHT] = plain->weights[c * taps + k];
+    }
+}
+
+size_t mur_mve_conv_apart_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    (void)layer;
+    return 0;
+}
+
 /* ---- matmul ---- */
 
 size_t mur_mve_matmul_s8_scratch_bytes(const mur_matmul_s8 *layer)

@@ -97,6 +97,12 @@ static bool has_apart(const mur_conv_shape *shape)
     return shape->groups > 1 || (shape->in_c == 1 && shape->out_c <= 2);
 }
 
+/* for layers of such channels, whether or not it may overwrite its input as depthwise ones do */
+static bool is_of_apart(const muc_mcu_kernel *kernel)
+{
+    return muc_mcu_is_depthwise(kernel) || strstr(kernel->function, "_apart_") != NULL;
+}
+
 static bool is_few(const muc_mcu_kernel *kernel)
 {
     return strstr(kernel->function, "_few_") != NULL || strstr(kernel->function, "_one_") != NULL;
@@ -135,7 +141,7 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = suits_layer(isa, &kernels[i], &layers->shape);
         bool is_its_kind = is_fc(&kernels[i]) || (is_few(&kernels[i]) && isa != MUC_MCU_ISA_MVE) ||
-                           (has_apart(&layers->shape) && muc_mcu_is_depthwise(&kernels[i]));
+                           (has_apart(&layers->shape) && is_of_apart(&kernels[i]));
         int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && kernels[i].fits &&

@@ -38,9 +38,11 @@ static void read_shape(const char *shape, uint64_t *elements, uint64_t *channels
 
 static int kind_of(const json_t *step)
 {
+    const char *function = muc_member_text(step, "function");
+
     if (strcmp(muc_member_text(step, "operator"), "linear") == 0)
         return LINEAR;
-    return strstr(muc_member_text(step, "function"), "_depthwise_") ? DEPTHWISE : CONVOLUTION;
+    return strstr(function, "_depthwise_") || strstr(function, "_apart_") ? DEPTHWISE : CONVOLUTION;
 }
 
 /* What about a step is to change: the first thing that is the matter with it. */
