@@ -37,7 +37,7 @@ def counted_core(core):
 def test_cycles_of_cores_are_the_extremes_of_the_measured_networks():
     table = (ROOT / "src/targets/mcu/machines/core_cycles.def").read_text(encoding="utf-8")
     rows = {(core, of): (int(a), int(b)) for core, of, a, b in re.findall(r"^MUC_MCU_CORE_CYCLES\((\w+), (\w+), (\d+), (\d+)\)", table, re.M)}
-    assert len(rows) == 17
+    assert len(rows) == 22
     kinds = {"float": "F32", "float16": "F16"}  # of a network's last word; of others int8
     for (core, of), extremes in rows.items():
         name = counted_core(core)
@@ -121,6 +121,18 @@ def test_the_time_of_a_measured_network_lies_between_the_extremes():
         row = by_machine[machine]
         assert row["ms_least"] < cycles / megahertz / 1e3 < row["ms_most"], (row, cycles)
     assert "ms_least" not in by_machine["host"] and "ms_least" not in by_machine["siracusa"]
+
+
+def test_a_network_of_halves_has_the_time_of_halves_on_every_core():
+    (WORK / "halves.graph").write_text("graph n\ntensor x = input f16 [1, 8, 8, 3]\ntensor w = const f16 [4, 1, 1, 3] values 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n"
+                                       "node y f16 [1, 8, 8, 4] = conv x, w channels_last=1\noutput y\n", encoding="utf-8")
+    by_machine = {row["machine"]: row for row in rows_of(fit(WORK / "halves.graph"), "mcu")}
+    for machine, core, megahertz in (("nrf52840", "cortex-m4", 64), ("stm32h743", "cortex-m7", 480), ("rp2350", "cortex-m4", 150),
+                                     ("rp2040", "cortex-m0plus", 133), ("esp32c3", "e31", 160), ("mps3-an547", "cortex-m55", 32)):
+        rates = [int(row["cycles"]) / int(row["computed"]) for row in measured() if row["core"] == core and row["network"].endswith("float16")]
+        row = by_machine[machine]
+        for key, rate in (("least", min(rates)), ("most", max(rates))):
+            assert abs(row[f"ms_{key}"] * megahertz * 1e3 / (8 * 8 * 3 * 4 * rate) - 1) < 1e-3, (machine, row)
 
 
 def test_a_float_network_that_does_not_fit_is_planned_as_int8_too():

@@ -32,10 +32,25 @@ void muc_mcu_guess_ms(muc_mcu_core core, muc_dtype type, double macs, double clo
     *most = macs * range->most / 1e3 / (clock_mhz * 1e3);
 }
 
+/* The type of a node's first input: also f16 that a core without kernels of halves computes as
+ * f32, between conversions. */
+static muc_dtype type_of(const muc_mcu_program *program, const muc_node *node)
+{
+    const muc_graph *graph = program->graph;
+    const muc_tensor *x = &graph->tensors[node->inputs[0]];
+    const muc_mcu_isa isa = muc_mcu_core_get(program->machine->core)->isa;
+    const muc_node *before = x->producer == MUC_NO_ID ? NULL : &graph->nodes[x->producer];
+
+    return before && muc_op_has(before->op, MUC_OP_CONVERTS) &&
+                   muc_mcu_isa_suits(isa, MUC_MCU_ISA_MVE) < 0 &&
+                   graph->tensors[before->inputs[0]].dtype == MUC_F16
+               ? MUC_F16
+               : x->dtype;
+}
+
 /* whether all products are those of one type, and of which */
 static bool find_type(const muc_mcu_program *program, muc_dtype *type)
 {
-    const muc_graph *graph = program->graph;
     bool found = false;
 
     for (uint32_t i = 0; i < program->step_count; i++) {
@@ -43,7 +58,7 @@ static bool find_type(const muc_mcu_program *program, muc_dtype *type)
 
         if (program->steps[i].macs == 0)
             continue;
-        own = graph->tensors[program->steps[i].node->inputs[0]].dtype;
+        own = type_of(program, program->steps[i].node);
         if (found && own != *type)
             return false;
         *type = own;
