@@ -199,6 +199,10 @@ def test_a_report_marks_layers_slower_than_their_kind():
         assert not any(node.startswith("pointwise") for node in slow), slow
         assert any(slow["depthwise3"] in row["advice"] for row in found["what_to_change"]), found["what_to_change"]
         assert not any("slow" in layer for layer in report(code)["layers"])
+        subprocess.run([MUC, "compile", graph, "--target", "mcu", "--machine", "esp32s3", "-o", code], check=True, capture_output=True)
+        found = report(code, "--qemu", "m3")
+        assert not any("slow" in layer for layer in found["layers"])
+        assert any("xtensa-lx7 was not counted: no layer is marked as slow" in row["advice"] for row in found["what_to_change"]), found["what_to_change"]
 
 
 def test_a_report_marks_layers_that_fill_no_vector():

@@ -83,11 +83,12 @@ def test_a_token_of_a_language_model_takes_its_products_times_the_cycles_of_one(
 def test_rates_of_layers_are_the_medians_of_the_measured_ones():
     table = (ROOT / "src/targets/mcu/machines/layer_rates.def").read_text(encoding="utf-8")
     rows = {core: tuple(map(int, rates)) for core, *rates in re.findall(r"^MUC_MCU_LAYER_RATES\((\w+), (\d+), (\d+), (\d+)\)", table, re.M)}
-    board_of = {"CORTEX_M0PLUS": "m0", "CORTEX_M85": "m55", "RV32IMC_ZVE32X": "rv32v", "RV64IMAFDCV": "rv32v"}
+    board_of = {"CORTEX_M0PLUS": "m0", "CORTEX_M85": "m55", "RV32EMC": "rv32e", "RV32IMC_ZVE32X": "rv32v", "RV64IMAFDC": "rv64",
+                "RV64IMAFDCV": "rv32v"}
     with open(ROOT / "bench/layers.csv", newline="", encoding="utf-8") as file:
         measured_ones = {row["board"]: row for row in csv.DictReader(file)}
     boards = {core: board_of.get(core) or ("rv32" if core.startswith("RV32") else core.lower().replace("cortex_", "")) for core in rows}
-    assert len(rows) == 10 and set(boards.values()) == set(measured_ones), boards
+    assert len(rows) == 12 and set(boards.values()) == set(measured_ones), boards
     for core, rates in rows.items():
         medians = tuple(round(100 * float(measured_ones[boards[core]][f"{kind} a product"])) for kind in ("conv", "depthwise", "linear"))
         assert rates == medians, (core, rates, medians)

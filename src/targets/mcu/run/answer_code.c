@@ -9,6 +9,7 @@
 #include "report/figures.h"
 #include "report/report_builder.h"
 #include "targets/mcu/compile/build_mcu.h"
+#include "targets/mcu/run/layer_rates.h"
 
 /* shares that are worth a sentence */
 static const double worth_saying = 0.1, nearly_full = 0.8;
@@ -409,6 +410,10 @@ muc_status muc_code_answer(muc_context *ctx, muc_arena *arena, const muc_code_fo
         if (slow[i])
             muc_report_advise(report, "'%s' takes %s.",
                               muc_member_text(json_array_get(a.steps, i), "name"), slow[i]);
+    if (number_of(&a, "instructions") > 0 && !speaks(&a) && !muc_code_has_rates(a.json))
+        muc_report_advise(report,
+                          "What a product takes on %s was not counted: no layer is marked as slow.",
+                          muc_member_text(a.json, "core"));
     advise_slow_layers(&a, cycles);
     MUC_TRY(advise_machine(&a));
     muc_report_end(report);

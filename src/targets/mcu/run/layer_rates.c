@@ -81,6 +81,14 @@ static muc_status find_cause(muc_context *ctx, muc_arena *arena, const muc_mcu_c
         elements);
 }
 
+bool muc_code_has_rates(const json_t *json)
+{
+    muc_mcu_core core;
+
+    return muc_mcu_core_find(muc_member_text(json, "core"), &core) &&
+           rates[muc_mcu_core_get(core)->as][CONVOLUTION] > 0;
+}
+
 muc_status muc_code_judge_layer(muc_context *ctx, muc_arena *arena, const json_t *json,
                                 const json_t *step, uint64_t instructions, const char **out)
 {

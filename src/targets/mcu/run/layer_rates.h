@@ -11,4 +11,7 @@
 muc_status muc_code_judge_layer(muc_context *ctx, muc_arena *arena, const json_t *json,
                                 const json_t *step, uint64_t instructions, const char **out);
 
+/* Whether anything is known of layers on the folder's core. */
+bool muc_code_has_rates(const json_t *json);
+
 #endif
