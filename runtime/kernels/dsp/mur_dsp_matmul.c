@@ -164,16 +164,26 @@ static void widen_one(const job *w, const uint8_t *a, uint32_t *x, int32_t rows)
         put(w, x, rows, last_four(w, a));
 }
 
-/* what b's zero point takes from the sums of `turns` rows */
+/* what b's zero point adds to the sums of one row, or of four by turns */
 static void find_offsets(const job *w, int32_t turns, int32_t *offsets)
 {
-    for (int32_t i = 0; i < turns; i++) {
-        int32_t sum = 0;
+    const uint32_t ones = 0x10001, *end = w->x + w->words * turns;
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
 
-        for (const uint32_t *x = w->x + i, *end = w->x + w->words * turns; x < end; x += turns)
-            sum = mur_smlad(*x, 0x10001, sum);
-        offsets[i] = w->layer->b_zero * sum;
+    if (w->layer->b_zero == 0)
+        return;
+    for (const uint32_t *x = w->x; x != end; x += turns) {
+        s0 = mur_smlad(x[0], ones, s0);
+        if (turns == 1)
+            continue;
+        s1 = mur_smlad(x[1], ones, s1);
+        s2 = mur_smlad(x[2], ones, s2);
+        s3 = mur_smlad(x[3], ones, s3);
     }
+    offsets[0] = -w->layer->b_zero * s0;
+    offsets[1] = -w->layer->b_zero * s1;
+    offsets[2] = -w->layer->b_zero * s2;
+    offsets[3] = -w->layer->b_zero * s3;
 }
 
 /* ---- the product ---- */
@@ -200,7 +210,7 @@ static void finish_simple(const mur_matmul_s8 *layer, const int32_t *sums, const
     const int32_t right = -layer->shift, zero = layer->output.zero, pitch = layer->out_pitch;
 
     for (const int32_t *end = sums + rows; sums != end; sums++, offsets++, out += pitch) {
-        int32_t first = sums[0] - *offsets, second = sums[ROWS] - *offsets;
+        int32_t first = sums[0] + *offsets, second = sums[ROWS] + *offsets;
 
         REQUANT(first, twice, right, zero);
         if (columns == 1) {
@@ -226,8 +236,86 @@ static void finish(const job *w, const int32_t *sums, const int32_t *offsets, in
     }
     for (int32_t i = 0; i < rows; i++, out += layer->out_pitch)
         for (int32_t j = 0; j < columns; j++)
-            out[j] = mur_matmul_output(layer, sums[i + j * ROWS] - offsets[i]);
+            out[j] = mur_matmul_output(layer, sums[i + j * ROWS] + offsets[i]);
 }
+
+/* Four rows and pairs of columns with a simple multiplier. The order of members is the assembly's.
+ */
+typedef struct block {
+    const uint32_t *x, *x_end, *w;
+    uint8_t *out;
+    int32_t pitch;
+    uint32_t twice;
+    int32_t right, zero, pairs;
+    int32_t offsets[ROWS];
+} block;
+
+#if MUR_HAVE_DSP
+
+/* clang-format off */
+/* two sums of a row to bytes side by side */
+#define FINISH_TWO(a, b) \
+    MUR_DSP_REQUANT(a, r10, r11, r12) \
+    MUR_DSP_REQUANT(b, r10, r11, r12) \
+    "strb " #a ", [r8]\n" \
+    "strb " #b ", [r8, #1]\n" \
+    "add r8, r8, r9\n"
+
+__attribute__((naked, noinline)) static void run_block(__attribute__((unused)) block *of)
+{
+    __asm__ volatile("push {r0, r4-r11, lr}\n"
+                     "ldr lr, [r0, #8]\n"
+                     "1: ldr r8, [sp]\n"
+                     "ldr r12, [r8]\n"
+                     "add r9, r8, #36\n"
+                     "ldm r9, {r0-r3}\n"
+                     "mov r4, r0\n"
+                     "mov r5, r1\n"
+                     "mov r6, r2\n"
+                     "mov r7, r3\n"
+                     "2:\n"
+                     MUR_DSP_FOUR_MAC8
+                     MUR_DSP_FOUR_MAC8
+                     "ldr r8, [sp]\n"
+                     "ldr r9, [r8, #4]\n"
+                     "cmp r12, r9\n"
+                     "bne 2b\n"
+                     "add r8, r8, #12\n"
+                     "ldm r8, {r8-r12}\n"
+                     FINISH_TWO(r0, r4)
+                     FINISH_TWO(r1, r5)
+                     FINISH_TWO(r2, r6)
+                     FINISH_TWO(r3, r7)
+                     "ldr r8, [sp]\n"
+                     "ldr r9, [r8, #12]\n"
+                     "ldr r10, [r8, #32]\n"
+                     "add r9, r9, #2\n"
+                     "subs r10, r10, #1\n"
+                     "str r9, [r8, #12]\n"
+                     "str r10, [r8, #32]\n"
+                     "bne 1b\n"
+                     "pop {r0, r4-r11, pc}\n" ::
+                         : "memory");
+}
+/* clang-format on */
+
+#else
+
+static void run_block(block *of)
+{
+    for (; of->pairs > 0; of->pairs--, of->out += 2) {
+        int32_t sums[2 * ROWS];
+        const mur_dsp_four run = { of->x, of->x_end, of->w, sums };
+
+        mur_dsp_sum4(&run);
+        of->w += (of->x_end - of->x) / ROWS;
+        for (int32_t i = 0; i < 2 * ROWS; i++)
+            of->out[i % ROWS * of->pitch + i / ROWS] = (uint8_t)mur_dsp_output(
+                sums[i] + of->offsets[i % ROWS], of->twice, (uint32_t)of->right, of->zero);
+    }
+}
+
+#endif
 
 /* so many rows, widened in `turns` turns, with the panel */
 static void multiply(const job *w, int32_t rows, int32_t turns, int32_t columns, uint8_t *out)
@@ -235,8 +323,26 @@ static void multiply(const job *w, int32_t rows, int32_t turns, int32_t columns,
     int32_t offsets[ROWS] = { 0 }, sums[2 * ROWS];
     const uint32_t *b = w->panel;
 
-    if (w->layer->b_zero != 0)
-        find_offsets(w, turns, offsets);
+    find_offsets(w, turns, offsets);
+    if (w->simple && rows == ROWS && columns > 1) {
+        const mur_matmul_s8 *layer = w->layer;
+        const int32_t pairs = columns / 2;
+        block whole = { w->x,
+                        w->x + w->words * ROWS,
+                        b,
+                        out,
+                        layer->out_pitch,
+                        2 * (uint32_t)layer->mul,
+                        -layer->shift,
+                        layer->output.zero,
+                        pairs,
+                        { offsets[0], offsets[1], offsets[2], offsets[3] } };
+
+        run_block(&whole);
+        columns -= 2 * pairs;
+        b += pairs * w->words;
+        out += 2 * pairs;
+    }
     for (; columns > 0; columns -= 2, b += w->words, out += 2) {
         if (turns == 1) {
             mur_dsp_sum1(w->x, w->x + w->words, b, sums);
@@ -349,10 +455,9 @@ static void run_row(const job *w, const uint8_t *b, uint8_t *out)
 {
     mur_matmul_s8 layer = *w->layer;
     job turned = *w;
-    int32_t offsets[4] = { 0 };
+    int32_t offsets[ROWS] = { 0 };
 
-    if (layer.b_zero != 0)
-        find_offsets(w, 1, offsets);
+    find_offsets(w, 1, offsets);
     offsets[1] = offsets[2] = offsets[3] = offsets[0];
     layer.out_pitch = 1;
     turned.layer = &layer;
