@@ -119,6 +119,26 @@ static void products_of_bytes_have_the_bits_of_ref(void **state)
     mcu_batch_run(&batch, 1, 0);
 }
 
+/* a depth of 4 is worth a call where the instruction set has a kernel of its own */
+static void shallow_products_have_the_bits_of_ref(void **state)
+{
+    static const char *const boards[] = { "stm32f405", "mps3-an547", "rv32", "rp2040" };
+    mcu_batch batch = mcu_batch_new();
+
+    (void)state;
+    for (size_t m = 0; m < MUC_COUNT(boards); m++) {
+        mcu_batch_add(&batch,
+                      graph_of(batch.ctx, "graph test\n"
+                                          "tensor a = input i8 [14, 4] scale 0.1 zero 3\n"
+                                          "tensor b = input i8 [4, 13] scale 0.2 zero -5\n"
+                                          "node y i8 [14, 13] scale 0.4 zero 7 = matmul a, b\n"
+                                          "output y\n"),
+                      boards[m]);
+        CHECK_EQ(mcu_calls(&batch, m, "_matmul_s8("), m < 3);
+    }
+    mcu_batch_run(&batch, 1, 0);
+}
+
 static void products_of_floats_are_those_of_ref(void **state)
 {
     mcu_batch batch = mcu_batch_new();
@@ -226,6 +246,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_bytes_have_the_bits_of_ref),
+        cmocka_unit_test(shallow_products_have_the_bits_of_ref),
         cmocka_unit_test(products_of_floats_are_those_of_ref),
         cmocka_unit_test(images_are_computed_one_after_another),
         cmocka_unit_test(transposes_of_heads_are_no_steps),
