@@ -337,7 +337,7 @@ nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping)
     mur_conv_s8 l;
 
     state = 1;
-    for (uint32_t i = 0; i < rounds || (result.run < rounds / 30 && i < 8 * rounds); i++) {
+    while (rounds-- != 0) {
         int32_t at;
 
         do

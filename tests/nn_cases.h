@@ -25,8 +25,7 @@ typedef struct nn_result {
     int32_t at;        /* where, in out; -1: outside of it */
 } nn_result;
 
-/* `rounds` random layers of all kinds, and more until the kernel has taken a thirtieth as many, if
- * it can. overlapping: in and out share memory as far as allowed. */
+/* `rounds` random layers of all kinds. overlapping: in and out share memory as far as allowed. */
 nn_result nn_check(const nn_kernel *kernel, uint32_t rounds, int overlapping);
 
 /* Kernels without weights but for those of rows, in `rounds` random layers: how many layers are

@@ -14,34 +14,34 @@
 
 #include "mur_dsp_window.h"
 
-/* what changes from group to group is set by multiply */
-typedef struct few {
+/* what changes from group to group is set by mur_dsp_multiply_few */
+typedef struct mur_dsp_few {
     const uint32_t *w;
     int32_t channels, pairs, group_words;
-} few;
+} mur_dsp_few;
 
 #if MUR_HAVE_DSP
 
 /* two inputs of a channel and two pixels, whose sums are s0 and s1, which begins with b */
 /* clang-format off */
-#define MAC(s0, s1, w, b) \
+#define MUR_DSP_FEW_MAC(s0, s1, w, b) \
     "smlad " #s1 ", r9, " #w ", " #b "\n" \
     "smlad " #s0 ", r8, " #w ", " #s0 "\n"
 
 /* the same of four channels */
-#define MAC16(a1, b1, c1, d1) \
+#define MUR_DSP_FEW_MAC16(a1, b1, c1, d1) \
     "ldrd r8, r9, [r12], #16\n" \
     "ldrd r10, r11, [lr], #8\n" \
-    MAC(r0, r1, r10, a1) \
-    MAC(r2, r3, r11, b1) \
+    MUR_DSP_FEW_MAC(r0, r1, r10, a1) \
+    MUR_DSP_FEW_MAC(r2, r3, r11, b1) \
     "ldrd r10, r11, [lr], #8\n" \
-    MAC(r4, r5, r10, c1) \
-    MAC(r6, r7, r11, d1)
+    MUR_DSP_FEW_MAC(r4, r5, r10, c1) \
+    MUR_DSP_FEW_MAC(r6, r7, r11, d1)
 
-#define NEXT16 MAC16(r1, r3, r5, r7)
+#define MUR_DSP_FEW_NEXT16 MUR_DSP_FEW_MAC16(r1, r3, r5, r7)
 
 /* two sums of a channel to int8, halves away from zero */
-#define OUT(s0, s1) \
+#define MUR_DSP_FEW_OUT(s0, s1) \
     "ldm lr!, {r8, r9, r10}\n" \
     "add r11, r9, " #s0 ", asr #31\n" \
     "add r12, r9, " #s1 ", asr #31\n" \
@@ -55,7 +55,7 @@ typedef struct few {
 /* All channels of two pixels, the second `step` behind the first. Of the most words of inputs
  * `left_out` are not there. On the stack: x, out, step, where the second word begins. */
 __attribute__((naked, noinline)) static void
-run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) const uint32_t *w,
+mur_dsp_run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) const uint32_t *w,
         __attribute__((unused)) int8_t *out, __attribute__((unused)) int32_t step,
         __attribute__((unused)) int32_t left_out)
 {
@@ -68,25 +68,25 @@ run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) const
                      "push {r0, r2, r3, r4}\n"
                      "1: ldm lr!, {r0, r2, r4, r6}\n"
                      "ldr r12, [sp]\n"
-                     MAC16(r0, r2, r4, r6)
+                     MUR_DSP_FEW_MAC16(r0, r2, r4, r6)
                      "ldr pc, [sp, #12]\n"
                      "2:\n"
-                     NEXT16
+                     MUR_DSP_FEW_NEXT16
                      ".if . - 2b - 44\n"
                      ".error \"a word of inputs takes other than 44 bytes\"\n"
                      ".endif\n"
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     NEXT16
-                     OUT(r0, r1)
-                     OUT(r2, r3)
-                     OUT(r4, r5)
-                     OUT(r6, r7)
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_NEXT16
+                     MUR_DSP_FEW_OUT(r0, r1)
+                     MUR_DSP_FEW_OUT(r2, r3)
+                     MUR_DSP_FEW_OUT(r4, r5)
+                     MUR_DSP_FEW_OUT(r6, r7)
                      "bfi r0, r2, #8, #8\n"
                      "bfi r1, r3, #8, #8\n"
                      "bfi r4, r6, #8, #8\n"
@@ -110,8 +110,8 @@ run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) const
 
 #include "mur_nn_arith.h"
 
-static void run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t step,
-                    int32_t left_out)
+static void mur_dsp_run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t step,
+                            int32_t left_out)
 {
     int32_t pairs = MUR_DSP_FEW_PAIRS - left_out, next;
 
@@ -138,16 +138,17 @@ static void run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t s
 #endif
 
 /* a group of up to four pixels, or of fours */
-static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
+static void mur_dsp_multiply_few(const mur_dsp_window *window, int32_t group, int32_t pixels,
+                                 int8_t *out)
 {
-    const few *all = window->kernel;
+    const mur_dsp_few *all = window->kernel;
     const uint32_t *w = all->w + group * all->group_words;
     int32_t step = window->layer->shape.out_c, left_out = MUR_DSP_FEW_PAIRS - all->pairs;
 
     out += group * all->channels;
     for (int32_t i = 0; i < pixels; i += 2)
-        run_two(window->x + (i >> 2) * window->runs.words * 8 + (i & 3), w, out + i * step,
-                i + 1 < pixels ? step : 0, left_out);
+        mur_dsp_run_two(window->x + (i >> 2) * window->runs.words * 8 + (i & 3), w, out + i * step,
+                        i + 1 < pixels ? step : 0, left_out);
     mur_dsp_clamp_pixels(window->layer, pixels, all->channels, out);
 }
 
@@ -156,13 +157,13 @@ static inline __attribute__((always_inline)) void
 mur_dsp_run_few(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch, int narrow)
 {
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    few all;
+    mur_dsp_few all;
 
     all.w = layer->packed;
     all.channels = layer->shape.out_c / layer->shape.groups;
     all.pairs = mur_dsp_few_pairs(layer, &runs);
     all.group_words = ((all.channels + 3) >> 2) * mur_dsp_few_words(all.pairs);
-    mur_dsp_run_rows(layer, in, out, scratch, 3, narrow, multiply, &all);
+    mur_dsp_run_rows(layer, in, out, scratch, 3, narrow, mur_dsp_multiply_few, &all);
 }
 
 #endif

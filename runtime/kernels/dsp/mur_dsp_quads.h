@@ -6,15 +6,17 @@
 #include "mur_dsp_quad.h"
 #include "mur_dsp_window.h"
 
-/* All output channels of a group of inputs; what changes from group to group is set by multiply. */
-typedef struct quads {
+/* All output channels of a group of inputs; what changes from group to group is set by
+ * mur_dsp_multiply_quads. */
+typedef struct mur_dsp_quads {
     mur_dsp_quad quad; /* of some fours of channels */
     const uint32_t *w;
     int32_t channels, quad_words, group_words;
-} quads;
+} mur_dsp_quads;
 
 /* some fours of channels */
-static void multiply_fours(quads *all, const uint32_t *w, int32_t fours, int8_t *out)
+static void mur_dsp_multiply_fours(mur_dsp_quads *all, const uint32_t *w, int32_t fours,
+                                   int8_t *out)
 {
     all->quad.w = w;
     all->quad.w_end = w + fours * all->quad_words;
@@ -23,16 +25,17 @@ static void multiply_fours(quads *all, const uint32_t *w, int32_t fours, int8_t 
 }
 
 /* a group of up to four pixels, or of fours */
-static void multiply(const mur_dsp_window *window, int32_t group, int32_t pixels, int8_t *out)
+static void mur_dsp_multiply_quads(const mur_dsp_window *window, int32_t group, int32_t pixels,
+                                   int8_t *out)
 {
-    quads *all = window->kernel;
+    mur_dsp_quads *all = window->kernel;
     int32_t channels = all->channels;
 
     out += group * channels;
     all->quad.pixels = pixels;
-    multiply_fours(all, all->w + group * all->group_words, channels >> 2, out);
+    mur_dsp_multiply_fours(all, all->w + group * all->group_words, channels >> 2, out);
     if (channels & 3)
-        multiply_fours(all, all->quad.w_end, 1, out + channels - 4);
+        mur_dsp_multiply_fours(all, all->quad.w_end, 1, out + channels - 4);
     mur_dsp_clamp_pixels(window->layer, pixels, channels, out);
 }
 
@@ -43,7 +46,7 @@ static inline __attribute__((always_inline)) void mur_dsp_run_quad_layer(const m
                                                                          int narrow)
 {
     int32_t words = mur_dsp_runs_of(layer).words;
-    quads all;
+    mur_dsp_quads all;
 
     all.quad.words = words;
     all.quad.x = scratch;
@@ -54,7 +57,7 @@ static inline __attribute__((always_inline)) void mur_dsp_run_quad_layer(const m
     all.channels = layer->shape.out_c / layer->shape.groups;
     all.quad_words = mur_dsp_quad_words(words);
     all.group_words = ((all.channels + 3) >> 2) * all.quad_words;
-    mur_dsp_run_rows(layer, in, out, scratch, 3, narrow, multiply, &all);
+    mur_dsp_run_rows(layer, in, out, scratch, 3, narrow, mur_dsp_multiply_quads, &all);
 }
 
 #endif

@@ -380,37 +380,15 @@ void mur_dsp_conv_few_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pl
 
 /* ---- narrow ---- */
 
-/* windows of a line that lie within it */
-static int32_t count_inside(int32_t in, int32_t out, int32_t kernel, int32_t stride,
-                            int32_t dilation, int32_t pad)
-{
-    int32_t count = 0;
+/* A narrow kernel has the weights of the other, and padded rows in place of a run's bytes. For
+ * which layers that is worth it is for the compiler to say. */
+enum { MOST_PADDED = 640 };
 
-    for (int32_t i = 0; i < out; i++)
-        count += i * stride >= pad && i * stride - pad + (kernel - 1) * dilation < in;
-    return count;
-}
-
-/* Are there no more windows inside than so many fifths, or rows without four pixels, but with
- * windows over an edge, and is there little to pad? */
-static int is_narrow(const mur_conv_shape *s, int32_t fifths)
-{
-    enum { MOST = 640 };
-    int32_t rows =
-        count_inside(s->in_h, s->out_h, s->kernel_h, s->stride_h, s->dilation_h, s->pad_top);
-    int32_t columns =
-        count_inside(s->in_w, s->out_w, s->kernel_w, s->stride_w, s->dilation_w, s->pad_left);
-
-    return (5 * rows * columns <= fifths * s->out_h * s->out_w ||
-            (s->out_w < 4 && columns < s->out_w)) &&
-           mur_dsp_padded_bytes(s) <= MOST;
-}
-
-/* A narrow kernel has the weights of the other, and padded rows in place of a run's bytes. */
-#define NARROW(isa, name, other, fifths) \
+#define NARROW(isa, name, other) \
     int mur_##isa##_##name##_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain) \
     { \
-        return is_narrow(&layer->shape, fifths) && mur_##isa##_##other##_fits(layer, plain); \
+        return mur_dsp_padded_bytes(&layer->shape) <= MOST_PADDED && \
+               mur_##isa##_##other##_fits(layer, plain); \
     } \
     size_t mur_##isa##_##name##_packed_bytes(const mur_conv_s8 *layer) \
     { \
@@ -429,9 +407,8 @@ static int is_narrow(const mur_conv_shape *s, int32_t fifths)
                mur_dsp_padded_bytes(&layer->shape); \
     }
 
-/* of few inputs, gathering takes as long as products */
-NARROW(dsp, conv_few_narrow_s8, conv_few_s8, 4)
-NARROW(single, conv_narrow_s8, conv_s8, 2)
+NARROW(dsp, conv_few_narrow_s8, conv_few_s8)
+NARROW(single, conv_narrow_s8, conv_s8)
 
 /* ---- conv, wide ---- */
 

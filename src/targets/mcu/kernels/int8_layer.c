@@ -108,23 +108,43 @@ static bool is_few(const muc_mcu_kernel *kernel)
     return strstr(kernel->function, "_few_") != NULL || strstr(kernel->function, "_one_") != NULL;
 }
 
-/* Does a single-issue core's kernel suit a dual-issue core, whose own makes a row's last pixels,
- * fewer than four, one by one: rows of two pixels, or of three beside no border, and others of its
- * kernel for narrow rows? */
-static bool is_better_single(const muc_mcu_kernel *kernel, const mur_conv_shape *s)
+/* windows of a line that lie within it */
+static int32_t count_inside(int32_t in, int32_t out, int32_t kernel, int32_t stride,
+                            int32_t dilation, int32_t pad)
 {
-    int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
+    int32_t count = 0;
 
-    if (s->out_w == 3)
-        return s->pad_left == 0 && last < s->in_w;
-    return s->out_w == 2 || strstr(kernel->function, "_narrow_") != NULL;
+    for (int32_t i = 0; i < out; i++)
+        count += i * stride >= pad && i * stride - pad + (kernel - 1) * dilation < in;
+    return count;
 }
 
-/* how well a kernel suits a layer of the machine */
-static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *shape)
+/* Is it worth while to pad rows: lie no more windows inside than so many fifths, or have rows less
+ * than four pixels, and some over an edge? */
+static bool is_narrow(const mur_conv_shape *s, int32_t fifths)
 {
+    int32_t rows =
+        count_inside(s->in_h, s->out_h, s->kernel_h, s->stride_h, s->dilation_h, s->pad_top);
+    int32_t columns =
+        count_inside(s->in_w, s->out_w, s->kernel_w, s->stride_w, s->dilation_w, s->pad_left);
+
+    return 5 * rows * columns <= fifths * s->out_h * s->out_w ||
+           (s->out_w < 4 && columns < s->out_w);
+}
+
+/* How well a kernel suits a layer of the machine. Those of narrow rows suit no others; of few
+ * inputs, gathering takes as long as products. A dual-issue core's kernel makes a row's last
+ * pixels, fewer than four, one by one, so rows of two pixels, or of three beside no border, go by
+ * that of a single-issue core, and narrow ones by its kernel for them. */
+static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *s)
+{
+    int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
+    bool pads = strstr(kernel->function, "_narrow_") != NULL;
+
+    if (pads && !is_narrow(s, is_few(kernel) ? 4 : 2))
+        return -1;
     if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE &&
-        is_better_single(kernel, shape))
+        (s->out_w == 3 ? s->pad_left == 0 && last < s->in_w : s->out_w == 2 || pads))
         return MOST_SUITS;
     return muc_mcu_isa_suits(isa, kernel->isa);
 }
