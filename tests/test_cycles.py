@@ -240,7 +240,7 @@ def test_the_schedules_of_cores_keep_a_networks_cycles():
         raise Skip("shared data is not there")
     need("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc", "qemu-system-arm", "qemu-system-riscv32", "llvm-mca-22", "llvm-objdump-22")
     with tempfile.TemporaryDirectory() as name:
-        for board, machine, most in (("m7", "mps2-an500", 0.95), ("m4", "mps2-an386", 1.6), ("m55", "mps3-an547", 0.45),
+        for board, machine, most in (("m7", "mps2-an500", 0.95), ("m4", "mps2-an386", 1.55), ("m55", "mps3-an547", 0.45),
                                      ("rv32", "rv32", 3.5)):
             code = pathlib.Path(name) / board
             subprocess.run([MUC, "compile", network, "--machine", machine, "-o", code], check=True, capture_output=True)
