@@ -87,6 +87,8 @@ CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("av
           Shape("depthwise", 1, 7, 6, 12, 5, 1, 2, 1, 1, 2, "same", 3): {"m4": .6, "m7": .6},
           Shape("depthwise", 31, 15, 8, 8, 9, 9, 1, 2, pad="same"): {"m4": 1.1, "m7": 1.6},
           Shape("depthwise", 6, 4, 64, 64, 5, 1, 2, 1, batch=3): {"m4": 2, "m7": 2.6},
+          Shape("depthwise", 25, 8, 64, 64, 4, 3, 1, 2, pad="same"): {"m4": .7, "m7": .9},
+          Shape("depthwise", 6, 22, 8, 8, 4, 3, 2, 1, batch=3): {"m4": .75, "m7": 1},
           Shape("conv", 16, 13, 56, 32, 1, 9, 1, 2, 1, 4): {"m7": 1.1},
           Shape("transpose_conv", 21, 2, 8, 4, 3, 2, 2, 2, pad="same", batch=3): {"m7": .9}}
 
