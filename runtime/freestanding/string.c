@@ -53,11 +53,13 @@ void *memset(void *to, int byte, size_t count)
 {
     uint8_t *t = to, *const end = t + count;
 
-    if (takes_words(t, t))
-        for (; end - t >= 4; t += 4)
-            *(word *)(void *)t = (uint8_t)byte * 0x01010101u;
     while (t != end)
-        *t++ = (uint8_t)byte;
+        if (takes_words(t, t) && end - t >= 4) {
+            *(word *)(void *)t = (uint8_t)byte * 0x01010101u;
+            t += 4;
+        } else {
+            *t++ = (uint8_t)byte;
+        }
     return to;
 }
 

@@ -4,7 +4,6 @@
 #define MUR_DSP_CONV_H
 
 #include "mur_nn.h"
-#include "mur_nn_arith.h"
 
 /* Runs of neighbouring bytes. First the words of all runs in order, then what is left of each.
  * Where that takes no more words, nothing is left: a run's last word is read whole, and what lies
@@ -103,12 +102,15 @@ static inline int32_t mur_dsp_quad_words(int32_t words)
 }
 
 /* outputs side by side to the layer's range, where it is not int8's */
-static inline void mur_dsp_clamp_bytes(const mur_output_s8 *to, int32_t count, int8_t *out)
+static inline __attribute__((always_inline)) void mur_dsp_clamp_bytes(const mur_output_s8 *to,
+                                                                      int32_t count, int8_t *out)
 {
-    if (to->min == INT8_MIN && to->max == INT8_MAX)
+    const int8_t least = to->min, most = to->max, *const end = out + count;
+
+    if (least == INT8_MIN && most == INT8_MAX)
         return;
-    for (; count > 0; count--, out++)
-        *out = (int8_t)mur_clamp(*out, to->min, to->max);
+    for (; out != end; out++)
+        *out = *out < least ? least : *out > most ? most : *out;
 }
 
 enum { MUR_DSP_FEW_PAIRS = 10 }; /* words of two inputs that mur_dsp_conv_few_s8 takes at most */

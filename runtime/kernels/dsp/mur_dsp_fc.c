@@ -104,8 +104,8 @@ run_fours(__attribute__((unused)) const fours *part)
                      MAC16(r0, r2)
                      "4: subs r4, r11, r10\n"
                      "beq 6f\n"
-                     "tst r4, #4\n"
-                     "bne 2f\n"
+                     "lsls r4, r4, #29\n"
+                     "bmi 2f\n"
                      "1:\n"
                      NEXT16
                      "2:\n"
@@ -114,8 +114,8 @@ run_fours(__attribute__((unused)) const fours *part)
                      "bne 1b\n"
                      "6: ldrd r6, r7, [sp, #40]\n"
                      "ldr r4, [sp, #12]\n"
-                     "sub r1, r1, r0\n"
-                     "sub r3, r3, r2\n"
+                     "subs r1, r1, r0\n"
+                     "subs r3, r3, r2\n"
                      "add r1, r6, r1, asr #8\n"
                      "add r3, r7, r3, asr #8\n"
                      "cmp r11, r4\n"

@@ -4,6 +4,7 @@
 
 #include "mur_dsp.h"
 #include "mur_dsp_conv.h"
+#include "mur_nn_arith.h"
 
 /* an input byte whose output, ahead of the clamp to the layer's range, is the line's plus `add` */
 typedef struct mur_dsp_one_miss {
