@@ -29,11 +29,14 @@ void *memcpy(void *restrict to, const void *restrict from, size_t count)
 
             out[0] = in[0], out[1] = in[1], out[2] = in[2], out[3] = in[3];
         }
-        for (; end - f >= 4; t += 4, f += 4)
-            *(word *)(void *)t = *(const word *)(const void *)f;
     }
     while (f != end)
-        *t++ = *f++;
+        if (takes_words(t, f) && end - f >= 4) {
+            *(word *)(void *)t = *(const word *)(const void *)f;
+            t += 4, f += 4;
+        } else {
+            *t++ = *f++;
+        }
     return to;
 }
 
