@@ -15,11 +15,9 @@ enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before 
 static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t width, int32_t pitch)
 {
     int8_t bytes[NARROW];
-    int32_t inputs = rows * width;
 
-    mur_mve_copy_runs(inputs <= MUR_MVE_BYTES ? x : bytes, width, in, pitch, rows, width);
-    if (inputs > MUR_MVE_BYTES)
-        mur_mve_put(x, 0, bytes, inputs);
+    mur_mve_copy_runs(bytes, width, in, pitch, rows, width);
+    mur_mve_put(x, 0, bytes, rows * width);
 }
 
 #else

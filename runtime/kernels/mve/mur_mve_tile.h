@@ -293,8 +293,8 @@ static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *t
                                                          int8x16_t y, int32_t channels)
 {
     const uint32x4_t at = vldrwq_u32(to->at);
+    int32_t left = channels < MUR_MVE_FOUR ? channels : MUR_MVE_FOUR;
     int32x4_t bytes = vreinterpretq_s32_s8(y);
-    mve_pred16_t some;
 
     if (channels >= MUR_MVE_FOUR && to->pixels == MUR_MVE_PIXELS) {
         vstrbq_scatter_offset_s32(out, at, bytes);
@@ -303,15 +303,16 @@ static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *t
         vstrbq_scatter_offset_s32(out + 3, at, vshrq_n_s32(bytes, 24));
         return;
     }
-    some = vctp32q((uint32_t)to->pixels);
-    if (to->words) {
-        vstrwq_scatter_offset_p_s32((int32_t *)(void *)out, at, bytes, some);
-        return;
-    }
-    for (int32_t left = mur_clamp(channels, 0, MUR_MVE_FOUR); left > 0; left--, out++) {
-        vstrbq_scatter_offset_p_s32(out, at, bytes, some);
-        bytes = vshrq_n_s32(bytes, 8);
-    }
+    __asm__ volatile("vctp.32 %3\n"
+                     "1: vpst\n"
+                     "vstrbt.32 %q0, [%1, %q4]\n"
+                     "vshr.u32 %q0, %q0, #8\n"
+                     "add %1, %1, #1\n"
+                     "subs %2, %2, #1\n"
+                     "bne 1b\n"
+                     : "+w"(bytes), "+l"(out), "+l"(left)
+                     : "r"(to->pixels), "w"(at)
+                     : "p0", "cc", "memory");
 }
 
 static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y,
