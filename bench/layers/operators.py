@@ -13,7 +13,7 @@ class Operator:
     scales: tuple = (.0213, .0297, .0467)  # of one input, of the other, of the output
 
     def bytes(self):
-        return sum(map(math.prod, self.inputs)) + math.prod(self.output)
+        return sum(map(math.prod, self.inputs)) + math.prod(self.output) * (8 if self.kind == "arg_max" else 1)
 
     def products(self):
         """of elements, since there are none"""
@@ -36,7 +36,13 @@ class Operator:
             names += ["g", "b"]
             lines += [f"tensor {name} = const f32 [{self.output[-1]}] values "
                       f"{', '.join(f'{chance.uniform(.5, 1.5):.3f}' for _ in range(self.output[-1]))}" for name in "gb"]
-        lines.append(f"node y {dtype} {list(self.output)}{scale(2)} = {self.kind} {', '.join(names)} {self.attributes}".rstrip())
+        if self.kind == "prelu":
+            names += ["s"]
+            lines.append(f"tensor s = const {dtype} [{self.output[-1]}]{scale(1)} values "
+                         f"{', '.join(str(chance.randint(-99, 99)) for _ in range(self.output[-1]))}")
+        is_place = self.kind == "arg_max"
+        result = f"{'i64' if is_place else dtype} {list(self.output)}{'' if is_place else scale(2)}"
+        lines.append(f"node y {result} = {self.kind} {', '.join(names)} {self.attributes}".rstrip())
         return "\n".join(lines + ["output y"]) + "\n"
 
 
@@ -46,11 +52,17 @@ ROUND = (.02, .031, .05)
 # What once took more instructions as int8 than as floats, and how many times those on floats it may take on Cortex-M4 and M7; few
 # are nearer, since a float is scaled and bounded by nothing
 CLIFFS = {Operator("mul", (IMAGE, PIXELS), IMAGE): 1.4, Operator("add", (IMAGE, PIXELS), IMAGE): 1, Operator("sub", (IMAGE, PIXELS), IMAGE): 1,
-          Operator("div", (IMAGE, PIXELS), IMAGE): 1.3, Operator("div", (IMAGE, IMAGE), IMAGE): 1.8,
-          Operator("add", (IMAGE, IMAGE), IMAGE, scales=ROUND): 1.8, Operator("sub", (IMAGE, IMAGE), IMAGE, scales=ROUND): 2.3,
-          Operator("relu", (IMAGE,), IMAGE): .6, Operator("max", (IMAGE, PIXELS), IMAGE): 1,
-          Operator("transpose", ((1, 16, 20, 20),), IMAGE, "perm=[0, 2, 3, 1]"): .8,
-          Operator("reduce_mean", (IMAGE,), (1, 20, 20), "axes=[3] keep_dims=0"): 1.1,
+          Operator("div", (IMAGE, PIXELS), IMAGE): 1, Operator("div", (IMAGE, IMAGE), IMAGE): 1.3,
+          Operator("add", (IMAGE, IMAGE), IMAGE, scales=ROUND): 1.6, Operator("sub", (IMAGE, IMAGE), IMAGE, scales=ROUND): 1.6,
+          Operator("relu", (IMAGE,), IMAGE): .6, Operator("max", (IMAGE, PIXELS), IMAGE): .8, Operator("min", (IMAGE, IMAGE), IMAGE): 1,
+          Operator("prelu", (IMAGE,), IMAGE): 1.1,
+          Operator("transpose", ((1, 16, 20, 20),), IMAGE, "perm=[0, 2, 3, 1]"): .5,
+          Operator("transpose", (IMAGE,), (1, 16, 20, 20), "perm=[0, 3, 1, 2]"): .6,
+          Operator("transpose", ((64, 64),), (64, 64), "perm=[1, 0]"): .5,
+          Operator("arg_max", (IMAGE,), (1, 20, 20), "axis=3 keep_dims=0"): .9,
+          Operator("matmul", ((4, 32, 8), (4, 8, 32)), (4, 32, 32)): 1.2, Operator("matmul", ((4, 32, 32), (4, 32, 8)), (4, 32, 8)): 1.1,
+          Operator("matmul", ((16, 4), (4, 16)), (16, 16)): .5,
+          Operator("reduce_mean", (IMAGE,), (1, 20, 20), "axes=[3] keep_dims=0"): 1,
           Operator("instance_norm", (IMAGE,), IMAGE, "channels_last=1 epsilon=0.001"): 1,
           Operator("layer_norm", ((100, 64),), (100, 64), "axis=1 epsilon=0.001"): .8}
 # and on Cortex-M55

@@ -96,7 +96,7 @@ CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("av
 def cliffs(board):
     """Of a board: layers that once were too slow there, and their bars."""
     layers = {shape: bars[board] for shape, bars in CLIFFS.items() if board in bars}
-    return {**layers, **{"m4": operators.CLIFFS, "m55": operators.VECTOR_CLIFFS}.get(board, {})}
+    return {**layers, **{"m4": operators.CLIFFS, "m7": operators.CLIFFS, "m55": operators.VECTOR_CLIFFS}.get(board, {})}
 
 
 def read(path):
