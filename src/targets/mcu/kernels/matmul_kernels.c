@@ -10,7 +10,7 @@
 #include "targets/mcu/program/runtime_files.h"
 #include "targets/mcu/tiles/tiles.h"
 
-enum { MOST_DEPTH = 32768, LEAST_DEPTH = 8, LEAST_OWN_DEPTH = 4, LEAST_PRODUCTS = 512 };
+enum { MOST_DEPTH = 32768, LEAST_DEPTH = 8, LEAST_PRODUCTS = 512 };
 
 static uint32_t most_of(const muc_mcu_lowering *l, muc_expr e)
 {
@@ -18,7 +18,7 @@ static uint32_t most_of(const muc_mcu_lowering *l, muc_expr e)
 }
 
 /* Less is done sooner than a call of a kernel is prepared, which is less work for bytes where the
- * instruction set has a kernel of its own. */
+ * instruction set has a kernel of its own: half of each. */
 static bool is_worth_it(const muc_mcu_lowering *l, const muc_node *node)
 {
     const bool is_own = muc_mcu_is_byte(muc_mcu_input(l, node, 0)) &&
@@ -26,9 +26,9 @@ static bool is_worth_it(const muc_mcu_lowering *l, const muc_node *node)
     const muc_tensor *a = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
     uint64_t depth = most_of(l, a->dims[a->rank - 1]);
 
-    return depth >= (is_own ? LEAST_OWN_DEPTH : LEAST_DEPTH) &&
+    return depth >= LEAST_DEPTH / (is_own ? 2 : 1) &&
            depth * most_of(l, y->dims[y->rank - 1]) * most_of(l, y->dims[y->rank - 2]) >=
-               LEAST_PRODUCTS;
+               LEAST_PRODUCTS / (is_own ? 2 : 1);
 }
 
 /* matrices whose layout the kernels know; tiles have loops that they can cut */
