@@ -3,6 +3,14 @@
 #include "nn_f16_cases.h"
 
 #include "check.h"
+#include "half_cases.h"
+
+static void halves_convert_as_their_bits_say(void **unused)
+{
+    (void)unused;
+    CHECK_EQ(half_check_widening(), 0);
+    CHECK_EQ(half_check_narrowing(10000000), 0);
+}
 
 static void convolutions_are_those_of_floats_rounded(void **unused)
 {
@@ -31,6 +39,7 @@ static void elements_too(void **unused)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_convert_as_their_bits_say),
         cmocka_unit_test(convolutions_are_those_of_floats_rounded),
         cmocka_unit_test(depthwise_ones_too),
         cmocka_unit_test(pools_too),

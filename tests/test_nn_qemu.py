@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # several, as the smallest board has 128 KB
 PROGRAMS = {
     "kernels": ["nn_qemu", "nn_cases", "nn_row_cases"],
-    "kernels of floats": ["nn_f32_qemu", "nn_f32_cases"],
+    "kernels of floats": ["nn_f32_qemu", "nn_f32_cases", "half_cases"],
     "matrices of a decoder": ["low_qemu", "low_cases"],
     "attention of a decoder": ["attention_qemu", "attention_cases"],
     "kernels of halves": ["nn_f16_qemu", "nn_f16_cases", "nn_f32_cases"],

@@ -7,7 +7,7 @@ float muc_f32_of_f16(uint16_t half)
     uint32_t mantissa = half & 0x3ff;
 
     if (exponent == 31)
-        return muc_f32_of_bits(sign | 0x7f800000 | mantissa << 13);
+        return muc_f32_of_bits(sign | 0x7f800000 | mantissa << 13 | (mantissa ? 0x400000 : 0));
     if (exponent == 0) {
         if (mantissa == 0)
             return muc_f32_of_bits(sign);
@@ -24,7 +24,7 @@ uint16_t muc_f16_of_f32(float value)
     uint32_t mantissa, shift, half, rest, middle;
 
     if (magnitude > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
     if (magnitude >= 0x477ff000) /* 65520 and above round to infinity */
         return (uint16_t)(sign | 0x7c00);
     if (magnitude < 0x33000000) /* below 2^-25 */

@@ -26,9 +26,11 @@ static inline float muc_f32_of_bf16(uint16_t half)
     return muc_f32_of_bits((uint32_t)half << 16);
 }
 
-/* Exact, subnormals, infinities and NaNs included. */
+/* Exact, subnormals and infinities included; a NaN becomes quiet, as by a processor's instruction.
+ */
 float muc_f32_of_f16(uint16_t half);
-/* Nearest, ties to even; overflow gives infinity. */
+/* Nearest, ties to even; overflow gives infinity; a NaN becomes quiet and keeps what fits of its
+ * fraction. */
 uint16_t muc_f16_of_f32(float value);
 uint16_t muc_bf16_of_f32(float value); /* the same */
 
