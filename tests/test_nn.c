@@ -282,6 +282,48 @@ static void numbers_cross_between_real_and_int8(void **unused)
         CHECK_EQ(q[i], -1 - expected[i]);
 }
 
+/* whether a square depthwise layer of 21x21 taps goes by pairs of them */
+static int goes_by_pairs(uint16_t size)
+{
+    enum { CHANNELS = 64, SIDE = 21, TAPS = SIDE * SIDE };
+    static const int8_t weights[CHANNELS * TAPS];
+    int32_t mul[CHANNELS], shift[CHANNELS];
+    const mur_conv_plain plain = { weights, NULL, mul, shift };
+    const mur_conv_s8 layer = {
+        .shape = { .in_h = size,
+                   .in_w = size,
+                   .in_c = CHANNELS,
+                   .out_h = size,
+                   .out_w = size,
+                   .out_c = CHANNELS,
+                   .in_pitch = size * CHANNELS,
+                   .out_pitch = size * CHANNELS,
+                   .kernel_h = SIDE,
+                   .kernel_w = SIDE,
+                   .stride_h = 1,
+                   .stride_w = 1,
+                   .dilation_h = 1,
+                   .dilation_w = 1,
+                   .pad_top = SIDE / 2,
+                   .pad_left = SIDE / 2,
+                   .groups = CHANNELS },
+        .output = { .kind = MUR_REQUANT_Q31, .min = INT8_MIN, .max = INT8_MAX },
+    };
+
+    for (int i = 0; i < CHANNELS; i++) {
+        mul[i] = 1 << 30;
+        shift[i] = -8;
+    }
+    return mur_dsp_depthwise_pairs_s8_fits(&layer, &plain);
+}
+
+static void more_instructions_than_32_bits_count_are_weighed(void **unused)
+{
+    (void)unused;
+    CHECK(goes_by_pairs(48));
+    CHECK(goes_by_pairs(800));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -296,6 +338,7 @@ int main(void)
         cmocka_unit_test(pools_equal_their_definition),
         cmocka_unit_test(sums_and_products_are_near_the_real_ones),
         cmocka_unit_test(numbers_cross_between_real_and_int8),
+        cmocka_unit_test(more_instructions_than_32_bits_count_are_weighed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,26 +145,26 @@ static inline mur_dsp_pairs mur_dsp_pairs_along(const mur_conv_shape *s, int32_t
     return p;
 }
 
-static inline int32_t mur_dsp_pairs_elements(const mur_dsp_pairs *p)
+static inline int64_t mur_dsp_pairs_elements(const mur_dsp_pairs *p)
 {
-    return p->lines * p->phases * p->length;
+    return (int64_t)p->lines * p->phases * p->length;
 }
 
 /* those that are not the border's, at most */
-static inline int32_t mur_dsp_pairs_copied(const mur_dsp_pairs *p)
+static inline int64_t mur_dsp_pairs_copied(const mur_dsp_pairs *p)
 {
     int32_t lines = (p->across.in - 1) / p->every + 1, line = (p->along.in - 1) / p->grain + 1;
 
-    return (lines < p->lines ? lines : p->lines) *
+    return (int64_t)(lines < p->lines ? lines : p->lines) *
            (line < p->phases * p->length ? line : p->phases * p->length);
 }
 
-/* about the instructions of four channels */
-static inline int32_t mur_dsp_pairs_cost(const mur_dsp_pairs *p)
+/* about the instructions of four channels, of any layer that is asked about */
+static inline int64_t mur_dsp_pairs_cost(const mur_dsp_pairs *p)
 {
     int32_t taps = p->steps * p->along.kernel;
 
-    return p->across.out * ((p->along.out + 1) >> 1) * (57 + 18 * taps) +
+    return (int64_t)(57 + 18 * taps) * p->across.out * ((p->along.out + 1) >> 1) +
            15 * mur_dsp_pairs_copied(p) + 150 * p->phases;
 }
 
@@ -172,7 +172,9 @@ static inline mur_dsp_pairs mur_dsp_pairs_of(const mur_conv_shape *s)
 {
     mur_dsp_pairs down = mur_dsp_pairs_along(s, 1), right = mur_dsp_pairs_along(s, 0);
 
-    return mur_dsp_pairs_cost(&down) <= mur_dsp_pairs_cost(&right) ? down : right;
+    /* modulo 2^32, which layers in a core's memory do not reach */
+    return (uint32_t)mur_dsp_pairs_cost(&down) <= (uint32_t)mur_dsp_pairs_cost(&right) ? down
+                                                                                       : right;
 }
 
 /* outputs to the layer's range, where it is not int8's */

@@ -704,7 +704,7 @@ static size_t pairs_plane_bytes(const mur_dsp_pairs *p)
 /* About the instructions of fours of channels: of each, what is more of those whose inputs do not
  * lie side by side, of a call, and of each four in a call. */
 typedef struct quad_cost {
-    int32_t four, apart, call, set;
+    int64_t four, apart, call, set;
     size_t (*scratch)(const mur_conv_s8 *layer);
 } quad_cost;
 
@@ -721,30 +721,30 @@ static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
     return 1;
 }
 
-static double layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
+static int64_t layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
 {
     const mur_conv_shape *s = &layer->shape;
-    double fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
+    int64_t fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
 
     return fours * cost->four + apart * cost->apart +
            calls_of(layer, cost) * (cost->call + fours * cost->set);
 }
 
-static double taps_cost(const mur_conv_s8 *layer)
+static int64_t taps_cost(const mur_conv_s8 *layer)
 {
     const mur_conv_shape *s = &layer->shape;
-    int32_t taps = s->kernel_h * s->kernel_w;
-    int32_t pixels = mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
-    const quad_cost cost = { (s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
+    int64_t taps = s->kernel_h * s->kernel_w;
+    int64_t pixels = (int64_t)mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
+    const quad_cost cost = { ((int64_t)s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
                              8 * pixels, 300 + 4 * taps + 3 * pixels, 150 + 9 * taps,
                              mur_dsp_depthwise_taps_s8_scratch_bytes };
 
     return layer_cost(layer, &cost);
 }
 
-static double pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
+static int64_t pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
 {
-    int32_t taps = p->steps * p->along.kernel, elements = mur_dsp_pairs_elements(p);
+    int64_t taps = p->steps * p->along.kernel, elements = mur_dsp_pairs_elements(p);
     const quad_cost cost = { mur_dsp_pairs_cost(p), 35 * mur_dsp_pairs_copied(p),
                              600 + 30 * taps + 8 * elements, 150 * (p->phases + 1) + 25 * taps,
                              mur_dsp_depthwise_pairs_s8_scratch_bytes };
