@@ -29,14 +29,11 @@ void *memcpy(void *restrict to, const void *restrict from, size_t count)
 
             out[0] = in[0], out[1] = in[1], out[2] = in[2], out[3] = in[3];
         }
+        for (; end - f >= 4; t += 4, f += 4)
+            *(word *)(void *)t = *(const word *)(const void *)f;
     }
     while (f != end)
-        if (takes_words(t, f) && end - f >= 4) {
-            *(word *)(void *)t = *(const word *)(const void *)f;
-            t += 4, f += 4;
-        } else {
-            *t++ = *f++;
-        }
+        *t++ = *f++;
     return to;
 }
 
@@ -56,13 +53,11 @@ void *memset(void *to, int byte, size_t count)
 {
     uint8_t *t = to, *const end = t + count;
 
-    while (t != end)
-        if (takes_words(t, t) && end - t >= 4) {
+    if (takes_words(t, t))
+        for (; end - t >= 4; t += 4)
             *(word *)(void *)t = (uint8_t)byte * 0x01010101u;
-            t += 4;
-        } else {
-            *t++ = (uint8_t)byte;
-        }
+    while (t != end)
+        *t++ = (uint8_t)byte;
     return to;
 }
 

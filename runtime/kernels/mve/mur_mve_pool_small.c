@@ -16,14 +16,13 @@
                      : "r"(columns), "w"(at), "r"(step) \
                      : "lr", "q0", "memory")
 
-/* sums of count become averages */
-static inline int16x8_t average_of(int16x8_t sums, int32_t count)
+/* sums become averages, by half of their count and its inverse */
+static inline int16x8_t average_of(int16x8_t sums, uint16_t half, uint16_t inverse)
 {
-    const uint16_t inverse = (uint16_t)((UINT16_MAX + count) / count);
     const int16x8_t sign = vshrq_n_s16(sums, 15);
     uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(sums));
 
-    size = vmulhq_u16(vaddq_n_u16(size, (uint16_t)(count / 2)), vdupq_n_u16(inverse));
+    size = vmulhq_u16(vaddq_n_u16(size, half), vdupq_n_u16(inverse));
     return vsubq_s16(veorq_s16(vreinterpretq_s16_u16(size), sign), sign);
 }
 
@@ -38,6 +37,8 @@ static inline __attribute__((always_inline)) void pool_pixels(const mur_pool_win
     const int32_t count = rows * columns, stride = layer->stride_w, elements = pixels * step;
     const int16x8_t min = vdupq_n_s16(layer->min), max = vdupq_n_s16(layer->max);
     const uint16x8_t last = vdupq_n_u16((uint16_t)((pixels - 1) * stride * step + step - 1));
+    const uint16_t half = (uint16_t)(count / 2);
+    const uint16_t inverse = (uint16_t)(count > 1 ? (UINT16_MAX + count) / count : 0);
     const int8_t *in = w->in;
     uint32_t channel = 0;
 
@@ -58,7 +59,7 @@ static inline __attribute__((always_inline)) void pool_pixels(const mur_pool_win
                 SMALL_ROW("vadd.i16");
         }
         if (!is_max && count > 1)
-            all = average_of(all, count);
+            all = average_of(all, half, inverse);
         __asm__ volatile("vctp.16 %2\n"
                          "vpst\n"
                          "vstrbt.16 %q0, [%1]\n"
