@@ -160,15 +160,23 @@ bool muc_temporary_exchange(const char *temporary, const char *path)
     return done;
 }
 
-void muc_child_note(muc_child child)
+int muc_child_start(muc_child_starter *start, void *arg, muc_child *child)
 {
-    item *made = new_item(child, 0);
+    item *made = new_item(0, 0);
+    int error;
 
     if (!made)
-        return;
+        return ENOMEM;
     muc_lock_take(&lock);
-    push(made);
+    error = start(arg, child);
+    if (!error) {
+        made->child = *child;
+        push(made);
+    }
     muc_lock_give(&lock);
+    if (error)
+        free(made);
+    return error;
 }
 
 void muc_child_forget(muc_child child)
@@ -176,7 +184,7 @@ void muc_child_forget(muc_child child)
     forget(child, NULL);
 }
 
-/* The lock is kept: a thread that would note another one waits until the program ends. */
+/* The lock is kept: a thread that would make another one waits until the program ends. */
 void muc_remove_temporaries(void)
 {
     muc_lock_take(&lock);

@@ -18,7 +18,10 @@ bool muc_temporary_exchange(const char *temporary, const char *path);
 
 /* A child process that is ended with the program; to be forgotten before it is reaped. */
 typedef int64_t muc_child; /* its number, never 0 */
-void muc_child_note(muc_child child);
+/* 0 and the number of the child that it started, or errno */
+typedef int muc_child_starter(void *arg, muc_child *child);
+/* What `start` says. The child is started and noted at once: a signal finds both or neither. */
+int muc_child_start(muc_child_starter *start, void *arg, muc_child *child);
 void muc_child_forget(muc_child child);
 void muc_child_end(muc_child child); /* asks it to end */
 

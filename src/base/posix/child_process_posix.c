@@ -59,7 +59,6 @@ static void await(muc_context *ctx, pid_t child, const char *step, int *code)
 {
     int state = 0;
 
-    muc_child_note(child);
     if (step && muc_tells_progress(ctx))
         tell_progress(ctx, child, step);
     else
@@ -75,12 +74,29 @@ void muc_child_end(muc_child child)
     kill((pid_t)child, SIGTERM);
 }
 
+typedef struct starting {
+    char *const *words;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+} starting;
+
+static int start(void *arg, muc_child *child)
+{
+    const starting *s = arg;
+    pid_t number;
+    int error = posix_spawnp(&number, s->words[0], s->actions, s->attributes, s->words, environ);
+
+    *child = error ? 0 : number;
+    return error;
+}
+
 muc_status muc_child_await(muc_context *ctx, const char *const *words, const char *in,
                            const char *out, const char *err, const char *step, int *code)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    pid_t child;
+    starting s = { (char *const *)(uintptr_t)words, &actions, &attributes };
+    muc_child child;
     int error;
 
     posix_spawnattr_init(&attributes);
@@ -94,13 +110,12 @@ muc_status muc_child_await(muc_context *ctx, const char *const *words, const cha
     if (err)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC,
                                          0600);
-    error = posix_spawnp(&child, words[0], &actions, &attributes, (char *const *)(uintptr_t)words,
-                         environ);
+    error = muc_child_start(start, &s, &child);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (error)
         return muc_fail(ctx, MUC_IO, words[0], MUC_NO_OFFSET, "cannot be started: %s",
                         strerror(error));
-    await(ctx, child, step, code);
+    await(ctx, (pid_t)child, step, code);
     return MUC_OK;
 }
