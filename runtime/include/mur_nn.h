@@ -240,8 +240,8 @@ typedef struct mur_log_softmax_s8 {
 #include "mur_nn.def"
 #undef MUR_NN
 
-/* What such a kernel has on the host, where its weights and scratch are another one's. */
-#define MUR_CONV_PACKS_AS(isa, name, other) \
+/* What such a kernel has on the host, where its weights are another one's. */
+#define MUR_CONV_WEIGHTS_AS(isa, name, other) \
     size_t mur_##isa##_##name##_packed_bytes(const mur_conv_s8 *layer) \
     { \
         return mur_##isa##_##other##_packed_bytes(layer); \
@@ -250,7 +250,11 @@ typedef struct mur_log_softmax_s8 {
                                    void *packed) \
     { \
         mur_##isa##_##other##_pack(layer, plain, packed); \
-    } \
+    }
+
+/* The same where its scratch is, too. */
+#define MUR_CONV_PACKS_AS(isa, name, other) \
+    MUR_CONV_WEIGHTS_AS(isa, name, other) \
     size_t mur_##isa##_##name##_scratch_bytes(const mur_conv_s8 *layer) \
     { \
         return mur_##isa##_##other##_scratch_bytes(layer); \

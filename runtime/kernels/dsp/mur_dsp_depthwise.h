@@ -3,7 +3,7 @@
 #ifndef MUR_DSP_DEPTHWISE_H
 #define MUR_DSP_DEPTHWISE_H
 
-#include "mur_dsp.h"
+#include "mur_dsp_scale.h"
 #include "mur_nn_arith.h"
 
 /* Packed weights: for each channel MUR_DSP_PLANE_WORDS words, its bias (with -in_zero * the sum of
@@ -175,6 +175,18 @@ static inline mur_dsp_pairs mur_dsp_pairs_of(const mur_conv_shape *s)
     /* modulo 2^32, which layers in a core's memory do not reach */
     return (uint32_t)mur_dsp_pairs_cost(&down) <= (uint32_t)mur_dsp_pairs_cost(&right) ? down
                                                                                        : right;
+}
+
+/* for the output's zero point */
+static inline void mur_dsp_set_scales(const mur_dsp_quad_head *head, int32_t zero,
+                                      mur_dsp_tap_scale *scales)
+{
+#pragma GCC unroll 4
+    for (int32_t i = 0; i < 4; i++) {
+        scales[i].mul = head->scale[i].mul;
+        scales[i].add = (uint32_t)(2 * zero + 1) << head->scale[i].shift;
+        scales[i].shift = head->scale[i].shift;
+    }
 }
 
 /* outputs to the layer's range, where it is not int8's */

@@ -12,6 +12,7 @@
 #ifndef MUR_DSP_FEW_H
 #define MUR_DSP_FEW_H
 
+#include "mur_dsp_scale.h"
 #include "mur_dsp_window.h"
 
 /* what changes from group to group is set by mur_dsp_multiply_few */
@@ -40,17 +41,9 @@ typedef struct mur_dsp_few {
 
 #define MUR_DSP_FEW_NEXT16 MUR_DSP_FEW_MAC16(r1, r3, r5, r7)
 
-/* two sums of a channel to int8, halves away from zero */
+/* two sums of a channel to int8; lr is before the channel's scale */
 #define MUR_DSP_FEW_OUT(s0, s1) \
-    "ldm lr!, {r8, r9, r10}\n" \
-    "add r11, r9, " #s0 ", asr #31\n" \
-    "add r12, r9, " #s1 ", asr #31\n" \
-    "smmlar " #s0 ", " #s0 ", r8, r11\n" \
-    "smmlar " #s1 ", " #s1 ", r8, r12\n" \
-    "asr " #s0 ", " #s0 ", r10\n" \
-    "asr " #s1 ", " #s1 ", r10\n" \
-    "ssat " #s0 ", #8, " #s0 ", asr #1\n" \
-    "ssat " #s1 ", #8, " #s1 ", asr #1\n"
+    "ldm lr!, {r8, r9, r10}\n" MUR_DSP_SCALE_TWO(s0, s1, r8, r9, r10, r11, r12)
 
 /* All channels of two pixels, the second `step` behind the first. Of the most words of inputs
  * `left_out` are not there. On the stack: x, out, step, where the second word begins. */
@@ -108,30 +101,25 @@ mur_dsp_run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused
 
 #else
 
-#include "mur_nn_arith.h"
-
 static void mur_dsp_run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t step,
                             int32_t left_out)
 {
     int32_t pairs = MUR_DSP_FEW_PAIRS - left_out, next;
 
     do {
-        const uint32_t *scale = w + 4 + 4 * pairs;
+        const mur_dsp_tap_scale *scale = (const void *)(w + 4 + 4 * pairs);
 
-        for (int32_t c = 0; c < 4; c++, scale += 3)
+        for (int32_t c = 0; c < 4; c++, scale++)
             for (int32_t i = 1; i >= 0; i--) { /* without a step the first stays */
                 int32_t sum = (int32_t)w[c];
 
                 for (int32_t k = 0; k < pairs; k++)
                     sum = mur_smlad(x[4 * k + i], w[4 + 4 * k + c], sum);
-                sum = mur_asr(sum, 1);
-                sum = mur_scale_q31(sum, (int32_t)scale[0], -(int32_t)scale[2] - 1);
-                sum += mur_asr((int32_t)scale[1], (int32_t)scale[2] + 1); /* the zero point */
-                out[i * step + c] = (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+                out[i * step + c] = mur_dsp_scale_sum(sum, scale);
             }
-        next = (int32_t)*scale;
+        w = (const void *)scale;
+        next = (int32_t)*w++;
         out += next;
-        w = scale + 1;
     } while (next != 0);
 }
 

@@ -1,8 +1,8 @@
-/* mur_dsp_scale.h - sums of depthwise layers to outputs, four channels at a time. */
+/* mur_dsp_scale.h - doubled sums to outputs, two of a channel at a time. */
 #ifndef MUR_DSP_SCALE_H
 #define MUR_DSP_SCALE_H
 
-#include "mur_dsp_depthwise.h"
+#include "mur_dsp.h"
 
 /* What makes an output of a doubled sum: the multiplier, what is added ahead of the shift, and the
  * shift to the right less 1. */
@@ -12,29 +12,20 @@ typedef struct mur_dsp_tap_scale {
     int32_t shift;
 } mur_dsp_tap_scale;
 
-/* for the output's zero point */
-static inline void mur_dsp_set_scales(const mur_dsp_quad_head *head, int32_t zero,
-                                      mur_dsp_tap_scale *scales)
-{
-#pragma GCC unroll 4
-    for (int32_t i = 0; i < 4; i++) {
-        scales[i].mul = head->scale[i].mul;
-        scales[i].add = (uint32_t)(2 * zero + 1) << head->scale[i].shift;
-        scales[i].shift = head->scale[i].shift;
-    }
-}
-
-/* both sums of a channel to int8, halves away from zero; r12 is behind the channel's scale */
-#define MUR_DSP_TAPS_OUT(a, b) \
-    "ldmdb r12!, {r9, r10, r11}\n" \
-    "add r8, r10, " #a ", asr #31\n" \
-    "add lr, r10, " #b ", asr #31\n" \
-    "smmlar " #a ", " #a ", r9, r8\n" \
-    "smmlar " #b ", " #b ", r9, lr\n" \
-    "asr " #a ", " #a ", r11\n" \
-    "asr " #b ", " #b ", r11\n" \
+/* two sums of a channel to int8, halves away from zero; x and y are changed */
+#define MUR_DSP_SCALE_TWO(a, b, mul, plus, shift, x, y) \
+    "add " #x ", " #plus ", " #a ", asr #31\n" \
+    "add " #y ", " #plus ", " #b ", asr #31\n" \
+    "smmlar " #a ", " #a ", " #mul ", " #x "\n" \
+    "smmlar " #b ", " #b ", " #mul ", " #y "\n" \
+    "asr " #a ", " #a ", " #shift "\n" \
+    "asr " #b ", " #b ", " #shift "\n" \
     "ssat " #a ", #8, " #a ", asr #1\n" \
     "ssat " #b ", #8, " #b ", asr #1\n"
+
+/* the same; r12 is behind the channel's scale */
+#define MUR_DSP_TAPS_OUT(a, b) \
+    "ldmdb r12!, {r9, r10, r11}\n" MUR_DSP_SCALE_TWO(a, b, r9, r10, r11, r8, lr)
 
 /* four channels of both outputs to r0 and r4 */
 #define MUR_DSP_TAPS_JOIN \

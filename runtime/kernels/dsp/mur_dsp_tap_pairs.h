@@ -3,7 +3,7 @@
 #ifndef MUR_DSP_TAP_PAIRS_H
 #define MUR_DSP_TAP_PAIRS_H
 
-#include "mur_dsp_scale.h"
+#include "mur_dsp_depthwise.h"
 
 /* Lines of pairs of outputs; the order of members is the assembly's. */
 typedef struct mur_dsp_pair_run {

@@ -4,7 +4,6 @@
 #define MUR_DSP_TAPS_H
 
 #include "mur_dsp_depthwise.h"
-#include "mur_dsp_scale.h"
 
 /* Lines of outputs, two by two; the order of members is the assembly's. */
 typedef struct mur_dsp_taps {

@@ -390,15 +390,7 @@ enum { MOST_PADDED = 640 };
         return mur_dsp_padded_bytes(&layer->shape) <= MOST_PADDED && \
                mur_##isa##_##other##_fits(layer, plain); \
     } \
-    size_t mur_##isa##_##name##_packed_bytes(const mur_conv_s8 *layer) \
-    { \
-        return mur_##isa##_##other##_packed_bytes(layer); \
-    } \
-    void mur_##isa##_##name##_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, \
-                                   void *packed) \
-    { \
-        mur_##isa##_##other##_pack(layer, plain, packed); \
-    } \
+    MUR_CONV_WEIGHTS_AS(isa, name, other) \
     size_t mur_##isa##_##name##_scratch_bytes(const mur_conv_s8 *layer) \
     { \
         mur_dsp_runs runs = mur_dsp_runs_of(layer); \
@@ -761,16 +753,7 @@ int mur_dsp_depthwise_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_pla
            pairs_cost(layer, &p) < taps_cost(layer);
 }
 
-size_t mur_dsp_depthwise_pairs_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return mur_dsp_depthwise_taps_s8_packed_bytes(layer);
-}
-
-void mur_dsp_depthwise_pairs_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                     void *packed)
-{
-    mur_dsp_depthwise_taps_s8_pack(layer, plain, packed);
-}
+MUR_CONV_WEIGHTS_AS(dsp, depthwise_pairs_s8, depthwise_taps_s8)
 
 size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
