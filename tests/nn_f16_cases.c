@@ -183,7 +183,7 @@ static uint16_t pooled(const mur_pool_f16 *l, int is_max, int32_t y, int32_t x, 
 
 static int is_pool_wrong(const mur_pool_f16 *l, int is_max)
 {
-    (is_max ? mur_mve_max_pool_f16 : mur_mve_average_pool_f16)(l, in, out);
+    (is_max ? mur_mve_greatest_f16 : mur_mve_averages_f16)(l, in, out);
     for (int32_t i = 0; i < l->out_h * l->out_pitch; i++)
         if (out[i] != pooled(l, is_max, i / l->out_pitch, i % l->out_pitch / l->c, i % l->c))
             return 1;

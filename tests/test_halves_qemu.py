@@ -106,10 +106,10 @@ def elements():
 def pools():
     """windows at borders too, means of some and of all pixels"""
     net = Net([1, 11, 13, 5], 11)
-    net.node("max_pool", [1, 6, 7, 5], attributes="kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1] channels_last=1", function="mur_mve_max_pool_f16")
-    net.node("average_pool", [1, 6, 6, 5], attributes="kernel=[3, 2] pads=[1, 0, 1, 0] channels_last=1", function="mur_mve_average_pool_f16")
+    net.node("max_pool", [1, 6, 7, 5], attributes="kernel=[3, 3] strides=[2, 2] pads=[1, 1, 1, 1] channels_last=1", function="mur_mve_greatest_f16")
+    net.node("average_pool", [1, 6, 6, 5], attributes="kernel=[3, 2] pads=[1, 0, 1, 0] channels_last=1", function="mur_mve_averages_f16")
     net.conv(9, (1, 1))
-    return net.node("reduce_mean", [1, 1, 1, 9], attributes="axes=[1, 2]", function="mur_mve_average_pool_f16")
+    return net.node("reduce_mean", [1, 1, 1, 9], attributes="axes=[1, 2]", function="mur_mve_averages_f16")
 
 
 def infinite():

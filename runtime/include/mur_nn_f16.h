@@ -53,8 +53,8 @@ int32_t mur_mve_depthwise_f16_lead(const mur_conv_shape *shape);
 /* Pools as mur_pool_s8 has them, without min and max. The greatest of a window, or the mean, whose
  * sum and quotient are those of binary32, in the order of the pixels. */
 typedef mur_pool_s8 mur_pool_f16;
-void mur_mve_max_pool_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out);
-void mur_mve_average_pool_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out);
+void mur_mve_greatest_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out);
+void mur_mve_averages_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out);
 
 /* Element by element. y may be an input; of mur_mve_halves_of also the place of x. */
 void mur_mve_floats_of(int32_t count, const uint16_t *x, float *y);

@@ -107,12 +107,12 @@ run(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out,
     }
 }
 
-void mur_mve_max_pool_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out)
+void mur_mve_greatest_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out)
 {
     run(layer, in, out, greatest);
 }
 
-void mur_mve_average_pool_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out)
+void mur_mve_averages_f16(const mur_pool_f16 *layer, const uint16_t *in, uint16_t *out)
 {
     run(layer, in, out, mean);
 }

@@ -4,22 +4,37 @@
 #include "targets/mcu/loops/halves.h"
 #include "targets/mcu/program/runtime_files.h"
 
+/* NULL: none */
+static const char *kernel_of(const muc_node *node)
+{
+    static const struct {
+        muc_op op;
+        const char *function;
+    } kernels[] = {
+#define MUC_OP(id, name, least, most, least_out, most_out, rule, flags, facts, meaning) \
+    { .op = MUC_OP_##id, MUC_FACTS facts },
+#define HALF_POOL(kernel) .function = "mur_mve_" #kernel "_f16"
+#include "graph/ops.def"
+    };
+
+    return kernels[node->op].function;
+}
+
+/* over all pixels, without windows? */
 static bool is_mean(const muc_node *node)
 {
-    return node->op == MUC_OP_REDUCE_MEAN;
+    return !muc_node_attribute(node, MUC_KEY_KERNEL);
 }
 
 bool muc_mcu_fits_pool_f16(const muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0);
 
-    if (!muc_mcu_has_halves(l))
+    if (!muc_mcu_has_halves(l) || !kernel_of(node))
         return false;
-    if (is_mean(node))
-        return muc_mcu_is_over_pixels(l, node) && muc_mcu_dim(l, x, 1) <= UINT16_MAX &&
-               muc_mcu_dim(l, x, 2) <= UINT16_MAX;
-    return (node->op == MUC_OP_MAX_POOL || node->op == MUC_OP_AVERAGE_POOL) &&
-           muc_mcu_is_dense_pool(l, node) && muc_mcu_dim(l, x, 0) == 1;
+    return is_mean(node) ? muc_mcu_is_over_pixels(l, node) && muc_mcu_dim(l, x, 1) <= UINT16_MAX &&
+                               muc_mcu_dim(l, x, 2) <= UINT16_MAX
+                         : muc_mcu_is_dense_pool(l, node) && muc_mcu_dim(l, x, 0) == 1;
 }
 
 bool muc_mcu_takes_pool_f16(const muc_mcu_lowering *l, const muc_node *node)
@@ -51,8 +66,7 @@ static mur_pool_f16 mean_of(const muc_mcu_lowering *l, const muc_node *node)
 
 muc_status muc_mcu_write_pool_f16(muc_mcu_lowering *l, const muc_node *node)
 {
-    const char *function =
-        node->op == MUC_OP_MAX_POOL ? "mur_mve_max_pool_f16" : "mur_mve_average_pool_f16";
+    const char *function = kernel_of(node);
     const mur_pool_f16 layer = is_mean(node) ? mean_of(l, node) : muc_mcu_pool_of(l, node);
 
     l->program->uses_f16 = true;
