@@ -140,10 +140,12 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4
 MUC_VECTOR_LOOP static uint64_t widen_bf16(const uint8_t *data, uint64_t count,
                                            float *out){ WIDEN(bits << 16) }
 
-/* exact: the exponent is moved by a product, infinities and NaNs get the highest one back */
+/* exact: the exponent is moved by a product, infinities and NaNs get the highest one back, and
+ * NaNs become quiet */
 #define WIDE_F16(bits) \
     ((bit_lanes)((lanes)((bits & 0x7fff) << 13) * 0x1p112f) | (bits & 0x8000) << 16 | \
-     ((bit_lanes)((bits & 0x7c00) == 0x7c00) & 0x7f800000))
+     ((bit_lanes)((bits & 0x7c00) == 0x7c00) & 0x7f800000) | \
+     ((bit_lanes)((bits & 0x7fff) > 0x7c00) & 0x400000))
 
 MUC_VECTOR_LOOP static uint64_t widen_f16(const uint8_t *data, uint64_t count, float *out)
 {
