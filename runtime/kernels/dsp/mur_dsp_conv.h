@@ -7,7 +7,7 @@
 
 /* Runs of neighbouring bytes. First the words of all runs in order, then what is left of each.
  * Where that takes no more words, nothing is left: a run's last word is read whole, and what lies
- * behind the run there meets weights of 0. */
+ * behind the run there meets weights of 0. Bytes that are left become words of two inputs. */
 typedef struct mur_dsp_runs {
     int32_t a_row;       /* runs in a row of the kernel: 1, or one per tap */
     int32_t bytes;       /* of a run */
@@ -29,7 +29,7 @@ static inline mur_dsp_runs mur_dsp_runs_of(const mur_conv_s8 *layer)
     r.run_words = r.bytes >> 2;
     r.rest = r.bytes & 3;
     r.words = runs * r.run_words + ((runs * r.rest + 3) >> 2);
-    if (r.words == runs * ((r.bytes + 3) >> 2)) {
+    if (r.rest != 2 && r.words == runs * ((r.bytes + 3) >> 2)) {
         r.run_words = (r.bytes + 3) >> 2;
         r.rest = 0;
     }
@@ -113,15 +113,17 @@ static inline __attribute__((always_inline)) void mur_dsp_clamp_bytes(const mur_
         *out = *out < least ? least : *out > most ? most : *out;
 }
 
-enum { MUR_DSP_FEW_PAIRS = 10 }; /* words of two inputs that mur_dsp_conv_few_s8 takes at most */
+/* words of two inputs that mur_dsp_conv_few_s8 takes without a loop */
+enum { MUR_DSP_FEW_PAIRS = 10 };
 
-/* how many there are: of the last four inputs the first and the third make one, the others the next
- */
+/* How many it takes: without a loop no last one in which there is no input. */
 static inline int32_t mur_dsp_few_pairs(const mur_conv_s8 *layer, const mur_dsp_runs *runs)
 {
-    int32_t last = runs->rest ? layer->shape.kernel_h * runs->a_row * runs->rest : runs->bytes;
+    int32_t last =
+        (runs->rest ? layer->shape.kernel_h * runs->a_row * runs->rest : runs->bytes) & 3;
+    int32_t pairs = 2 * runs->words - (last == 1 || last == 2);
 
-    return 2 * runs->words - ((last & 3) == 1);
+    return pairs <= MUR_DSP_FEW_PAIRS ? pairs : 2 * runs->words;
 }
 
 /* words of four channels for mur_dsp_conv_few_s8 */

@@ -13,12 +13,14 @@
 #define MUR_DSP_FEW_H
 
 #include "mur_dsp_scale.h"
+#include "mur_dsp_twos.h"
 #include "mur_dsp_window.h"
 
 /* what changes from group to group is set by mur_dsp_multiply_few */
 typedef struct mur_dsp_few {
+    mur_dsp_twos run;
     const uint32_t *w;
-    int32_t channels, pairs, group_words;
+    int32_t channels, group_words;
 } mur_dsp_few;
 
 #if MUR_HAVE_DSP
@@ -41,31 +43,81 @@ typedef struct mur_dsp_few {
 
 #define MUR_DSP_FEW_NEXT16 MUR_DSP_FEW_MAC16(r1, r3, r5, r7)
 
-/* two sums of a channel to int8; lr is before the channel's scale */
-#define MUR_DSP_FEW_OUT(s0, s1) \
-    "ldm lr!, {r8, r9, r10}\n" MUR_DSP_SCALE_TWO(s0, s1, r8, r9, r10, r11, r12)
+/* The same where many words follow each other, and how many bytes that is. A core that issues two
+ * instructions at a time does so with products and loads of one word. */
+#if MUR_DUAL_ISSUE
+#define MUR_DSP_FEW_LOOP_BYTES "48"
+#define MUR_DSP_FEW_LOOP16 \
+    "ldrd r8, r9, [r12], #16\n" \
+    "ldrd r10, r11, [lr], #16\n" \
+    MUR_DSP_FEW_MAC(r0, r1, r10, r1) \
+    "ldr r10, [lr, #-8]\n" \
+    MUR_DSP_FEW_MAC(r2, r3, r11, r3) \
+    "ldr r11, [lr, #-4]\n" \
+    MUR_DSP_FEW_MAC(r4, r5, r10, r5) \
+    MUR_DSP_FEW_MAC(r6, r7, r11, r7)
+#else
+#define MUR_DSP_FEW_LOOP_BYTES "44"
+#define MUR_DSP_FEW_LOOP16 MUR_DSP_FEW_NEXT16
+#endif
 
-/* All channels of two pixels, the second `step` behind the first. Of the most words of inputs
- * `left_out` are not there. On the stack: x, out, step, where the second word begins. */
+/* Two sums of a channel to int8 but for the last step, which the next channel's have room for: s
+ * and t are the last steps of the channel before. lr is before the channel's scale. */
+#define MUR_DSP_FEW_SCALE(s0, s1, s, t) \
+    "ldm lr!, {r8, r9, r10}\n" \
+    "add r11, r9, " #s0 ", asr #31\n" \
+    s \
+    "smmlar " #s0 ", " #s0 ", r8, r11\n" \
+    "add r12, r9, " #s1 ", asr #31\n" \
+    "smmlar " #s1 ", " #s1 ", r8, r12\n" \
+    t \
+    "asr " #s0 ", " #s0 ", r10\n" \
+    "asr " #s1 ", " #s1 ", r10\n"
+
+#define MUR_DSP_FEW_CUT(s) \
+    "ssat " #s ", #8, " #s ", asr #1\n"
+
+/* All channels. On the stack a copy of *run, in whose place of `words` stands where a run over the
+ * inputs goes on behind the first word: in a chain of nine, or ahead of it in a loop of four, which
+ * x_end ends, 9 words before the inputs do; at 36 the first output. */
 __attribute__((naked, noinline)) static void
-mur_dsp_run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) const uint32_t *w,
-        __attribute__((unused)) int8_t *out, __attribute__((unused)) int32_t step,
-        __attribute__((unused)) int32_t left_out)
+mur_dsp_run_twos(__attribute__((unused)) const mur_dsp_twos *run)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
-                     "ldr r4, [sp, #36]\n"
-                     "adr r5, 2f + 1\n"
-                     "mov r6, #44\n" /* bytes of the instructions of a word */
-                     "mla r4, r4, r6, r5\n"
-                     "mov lr, r1\n"
-                     "push {r0, r2, r3, r4}\n"
+                     "ldm r0, {r1-r9}\n"
+                     "sub r2, r2, #144\n"
+                     "mov r10, r4\n"
+                     "adr r12, 3f + 1\n"
+                     "mov lr, #44\n" /* bytes of the instructions of a word */
+                     "rsbs r7, r7, #10\n"
+                     "ittt mi\n"
+                     "andmi r7, r7, #3\n"
+                     "submi r12, r12, #4 * " MUR_DSP_FEW_LOOP_BYTES " + 8\n"
+                     "movmi lr, #" MUR_DSP_FEW_LOOP_BYTES "\n"
+                     "mla r7, r7, lr, r12\n"
+                     "cmp r8, #1\n"
+                     "it eq\n"
+                     "moveq r5, #0\n"
+                     "mov lr, r9\n"
+                     "push {r1-r10}\n"
                      "1: ldm lr!, {r0, r2, r4, r6}\n"
                      "ldr r12, [sp]\n"
                      MUR_DSP_FEW_MAC16(r0, r2, r4, r6)
-                     "ldr pc, [sp, #12]\n"
+                     "ldr pc, [sp, #24]\n"
                      "2:\n"
+                     MUR_DSP_FEW_LOOP16
+                     MUR_DSP_FEW_LOOP16
+                     MUR_DSP_FEW_LOOP16
+                     MUR_DSP_FEW_LOOP16
+                     "ldr r8, [sp, #4]\n"
+                     "cmp r12, r8\n"
+                     "bne.n 2b\n"
+                     ".if . - 2b - 4 * " MUR_DSP_FEW_LOOP_BYTES " - 8\n"
+                     ".error \"the loop takes other bytes\"\n"
+                     ".endif\n"
+                     "3:\n"
                      MUR_DSP_FEW_NEXT16
-                     ".if . - 2b - 44\n"
+                     ".if . - 3b - 44\n"
                      ".error \"a word of inputs takes other than 44 bytes\"\n"
                      ".endif\n"
                      MUR_DSP_FEW_NEXT16
@@ -76,51 +128,61 @@ mur_dsp_run_two(__attribute__((unused)) const uint32_t *x, __attribute__((unused
                      MUR_DSP_FEW_NEXT16
                      MUR_DSP_FEW_NEXT16
                      MUR_DSP_FEW_NEXT16
-                     MUR_DSP_FEW_OUT(r0, r1)
-                     MUR_DSP_FEW_OUT(r2, r3)
-                     MUR_DSP_FEW_OUT(r4, r5)
-                     MUR_DSP_FEW_OUT(r6, r7)
+                     MUR_DSP_FEW_SCALE(r0, r1, "", "")
+                     MUR_DSP_FEW_SCALE(r2, r3, MUR_DSP_FEW_CUT(r0), MUR_DSP_FEW_CUT(r1))
+                     MUR_DSP_FEW_SCALE(r4, r5, MUR_DSP_FEW_CUT(r2), MUR_DSP_FEW_CUT(r3))
+                     MUR_DSP_FEW_SCALE(r6, r7, MUR_DSP_FEW_CUT(r4), MUR_DSP_FEW_CUT(r5))
+                     MUR_DSP_FEW_CUT(r6)
+                     MUR_DSP_FEW_CUT(r7)
                      "bfi r0, r2, #8, #8\n"
                      "bfi r1, r3, #8, #8\n"
                      "bfi r4, r6, #8, #8\n"
                      "bfi r5, r7, #8, #8\n"
-                     "ldrd r8, r9, [sp, #4]\n"
+                     "ldrd r8, r9, [sp, #12]\n"
                      "ldr r10, [lr], #4\n"
                      "pkhbt r0, r0, r4, lsl #16\n"
                      "pkhbt r1, r1, r5, lsl #16\n"
                      "str r1, [r8, r9]\n"
                      "str r0, [r8]\n"
                      "add r8, r8, r10\n"
-                     "str r8, [sp, #4]\n"
+                     "str r8, [sp, #12]\n"
                      "cmp r10, #0\n"
                      "bne 1b\n"
-                     "add sp, sp, #16\n"
+                     MUR_DSP_NEXT_TWO("1b", "4f", "136")
+                     "4: add sp, sp, #40\n"
                      "pop {r4-r11, pc}\n");
 }
 /* clang-format on */
 
 #else
 
-static void mur_dsp_run_two(const uint32_t *x, const uint32_t *w, int8_t *out, int32_t step,
-                            int32_t left_out)
+/* all channels of a pixel */
+static void mur_dsp_run_one(const mur_dsp_twos *run, const uint32_t *x, int8_t *out)
 {
-    int32_t pairs = MUR_DSP_FEW_PAIRS - left_out, next;
+    const uint32_t *w = run->w;
+    int32_t next;
 
     do {
-        const mur_dsp_tap_scale *scale = (const void *)(w + 4 + 4 * pairs);
+        const mur_dsp_tap_scale *scale = (const void *)(w + 4 + 4 * run->words);
 
-        for (int32_t c = 0; c < 4; c++, scale++)
-            for (int32_t i = 1; i >= 0; i--) { /* without a step the first stays */
-                int32_t sum = (int32_t)w[c];
+        for (int32_t c = 0; c < 4; c++, scale++) {
+            int32_t sum = (int32_t)w[c];
 
-                for (int32_t k = 0; k < pairs; k++)
-                    sum = mur_smlad(x[4 * k + i], w[4 + 4 * k + c], sum);
-                out[i * step + c] = mur_dsp_scale_sum(sum, scale);
-            }
+            for (int32_t k = 0; k < run->words; k++)
+                sum = mur_smlad(x[4 * k], w[4 + 4 * k + c], sum);
+            out[c] = mur_dsp_scale_sum(sum, scale);
+        }
         w = (const void *)scale;
         next = (int32_t)*w++;
         out += next;
     } while (next != 0);
+}
+
+static void mur_dsp_run_twos(const mur_dsp_twos *run)
+{
+    for (int32_t i = 0; i < run->pixels; i++)
+        mur_dsp_run_one(run, run->x + (i >> 2) * (run->x_end - run->x) + (i & 3),
+                        run->out + i * run->out_step);
 }
 
 #endif
@@ -129,14 +191,13 @@ static void mur_dsp_run_two(const uint32_t *x, const uint32_t *w, int8_t *out, i
 static void mur_dsp_multiply_few(const mur_dsp_window *window, int32_t group, int32_t pixels,
                                  int8_t *out)
 {
-    const mur_dsp_few *all = window->kernel;
-    const uint32_t *w = all->w + group * all->group_words;
-    int32_t step = window->layer->shape.out_c, left_out = MUR_DSP_FEW_PAIRS - all->pairs;
+    mur_dsp_few *all = window->kernel;
 
     out += group * all->channels;
-    for (int32_t i = 0; i < pixels; i += 2)
-        mur_dsp_run_two(window->x + (i >> 2) * window->runs.words * 8 + (i & 3), w, out + i * step,
-                        i + 1 < pixels ? step : 0, left_out);
+    all->run.w = all->w + group * all->group_words;
+    all->run.out = out;
+    all->run.pixels = pixels;
+    mur_dsp_run_twos(&all->run);
     mur_dsp_clamp_pixels(window->layer, pixels, all->channels, out);
 }
 
@@ -147,10 +208,13 @@ mur_dsp_run_few(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *s
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
     mur_dsp_few all;
 
+    all.run.x = scratch;
+    all.run.x_end = all.run.x + runs.words * 8;
+    all.run.out_step = layer->shape.out_c;
+    all.run.words = mur_dsp_few_pairs(layer, &runs);
     all.w = layer->packed;
     all.channels = layer->shape.out_c / layer->shape.groups;
-    all.pairs = mur_dsp_few_pairs(layer, &runs);
-    all.group_words = ((all.channels + 3) >> 2) * mur_dsp_few_words(all.pairs);
+    all.group_words = ((all.channels + 3) >> 2) * mur_dsp_few_words(all.run.words);
     mur_dsp_run_rows(layer, in, out, scratch, 3, narrow, mur_dsp_multiply_few, &all);
 }
 

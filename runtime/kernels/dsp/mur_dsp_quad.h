@@ -11,19 +11,7 @@
 #ifndef MUR_DSP_QUAD_H
 #define MUR_DSP_QUAD_H
 
-#include "mur_dsp.h"
-
-/* The order of members is the assembly's. */
-typedef struct mur_dsp_quad {
-    const uint32_t *x, *x_end; /* pairs of inputs of four pixels by turns, four behind four */
-    const uint32_t *w_end;
-    int8_t *out;
-    int32_t out_step; /* from pixel to pixel */
-    int32_t zero;     /* twice the output's zero point, plus 1 */
-    int32_t words;    /* of inputs, by fours: at least 1 */
-    int32_t pixels;   /* 1 to 4, or fours */
-    const uint32_t *w;
-} mur_dsp_quad;
+#include "mur_dsp_twos.h"
 
 #if MUR_HAVE_DSP
 
@@ -91,7 +79,7 @@ typedef struct mur_dsp_quad {
  * is 28 bytes ahead of a group of channels, as behind the loop over the one before. A last pixel
  * alone has no step, and its outputs replace those of what would be the next. */
 __attribute__((naked, noinline)) static void
-mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
+mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_twos *quad)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r1-r9}\n"
@@ -160,28 +148,7 @@ mur_dsp_run_quads(__attribute__((unused)) const mur_dsp_quad *quad)
                      "lsr r10, r10, #8\n"
                      MUR_DSP_QUAD_OUT(r2, r3, r6, r7, MUR_DSP_QUAD_SCALE_SIGNED, MUR_DSP_QUAD_ZERO)
                      "b 3b\n"
-                     "5: ldr r8, [sp, #28]\n"
-                     "ldr lr, [sp, #32]\n"
-                     "ldr r9, [sp, #36]\n"
-                     "ldr r10, [sp, #16]\n"
-                     "ldrd r11, r12, [sp]\n"
-                     "subs r8, r8, #2\n"
-                     "ble 6f\n"
-                     "add r9, r9, r10, lsl #1\n"
-                     "sub r7, r12, r11\n"
-                     "lsls r6, r8, #30\n" /* of these four, the other two are left, or none is */
-                     "ite ne\n"
-                     "addne r11, r11, #8\n"
-                     "subeq r11, r12, #8\n"
-                     "add r12, r11, r7\n"
-                     "cmp r8, #1\n"
-                     "it eq\n"
-                     "moveq r10, #0\n"
-                     "str r8, [sp, #28]\n"
-                     "str r9, [sp, #36]\n"
-                     "strd r9, r10, [sp, #12]\n"
-                     "strd r11, r12, [sp]\n"
-                     "b 1b\n"
+                     "5:\n" MUR_DSP_NEXT_TWO("1b", "6f", "-8")
                      "6: add sp, sp, #40\n"
                      "pop {r4-r11, pc}\n");
 }
@@ -198,7 +165,7 @@ static inline int8_t mur_dsp_quad_output(int32_t sum, uint32_t mul, uint32_t shi
     return (int8_t)mur_clamp(scaled + (zero - 1) / 2, INT8_MIN, INT8_MAX);
 }
 
-static inline void mur_dsp_run_quads(const mur_dsp_quad *quad)
+static inline void mur_dsp_run_quads(const mur_dsp_twos *quad)
 {
     int8_t *out = quad->out;
 

@@ -9,7 +9,7 @@
 /* All output channels of a group of inputs; what changes from group to group is set by
  * mur_dsp_multiply_quads. */
 typedef struct mur_dsp_quads {
-    mur_dsp_quad quad; /* of some fours of channels */
+    mur_dsp_twos quad; /* of some fours of channels */
     const uint32_t *w;
     int32_t channels, quad_words, group_words;
 } mur_dsp_quads;

@@ -102,17 +102,12 @@ static void mur_dsp_widen4(uint32_t *x, const int8_t *from, int32_t step, int32_
 /* the place of byte `at` of the bytes behind the words; the next pixel's is two behind it */
 static int16_t *mur_dsp_rest_at(uint32_t *behind, int32_t pixels, int32_t at)
 {
-    return (int16_t *)(void *)(behind + ((at >> 2) * 2 + (at & 1)) * pixels) + ((at >> 1) & 1);
+    return (int16_t *)(void *)(behind + (at >> 1) * pixels) + (at & 1);
 }
 
 static void mur_dsp_put_rest(int16_t *to, int16_t wide)
 {
     __builtin_memcpy(to, &wide, sizeof(wide)); /* no call */
-}
-
-static inline uint32_t mur_dsp_turned(uint32_t word, int32_t right)
-{
-    return word >> (right & 31) | word << (-right & 31);
 }
 
 /* a byte of four pixels, `by` apart, at `half` and so on */
@@ -222,13 +217,13 @@ static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_win
     if (rest > 0) {
         int32_t at = first * rest;
         int16_t *half = mur_dsp_rest_at(window->x + window->runs.whole_words * 8, 4, at);
-        uint32_t steps = mur_dsp_turned(0x0e10f210u, 8 * (at & 3)); /* bytes from place to place */
+        int32_t step = at & 1 ? 14 : 2; /* bytes from place to place, by turns */
 
         for (from += words * 4; count > 0; count--, from += next)
             for (int32_t k = 0; k < rest; k++) {
                 mur_dsp_put_rests(half, from + k, by);
-                half = (int16_t *)(void *)((int8_t *)half + (int8_t)steps);
-                steps = mur_dsp_turned(steps, 8);
+                half = (int16_t *)(void *)((int8_t *)half + step);
+                step ^= 2 ^ 14;
             }
     }
 }

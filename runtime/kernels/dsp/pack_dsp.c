@@ -173,6 +173,7 @@ static int32_t input_at(const mur_dsp_runs *runs, int32_t at, int32_t count)
     if (runs->rest == 0)
         return -1;
     at -= runs->whole_words * 4;
+    at = (at & ~3) + (at & 1) * 2 + (at >> 1 & 1); /* left bytes lie two by two */
     run = at / runs->rest;
     index = run * runs->bytes + of_words + at % runs->rest;
     return index < count ? index : -1;
@@ -322,7 +323,9 @@ size_t mur_dsp_conv_few_s8_packed_bytes(const mur_conv_s8 *layer)
 }
 
 /* Rows have two pixels. Weights take up to twice the memory of other kernels': none of a multiple
- * of 8 inputs, which are the many of large networks, and no more than 4 KiB. */
+ * of 8 inputs, which are the many of large networks, no more than 10 KiB, and for a loop over
+ * inputs only windows of a row, of a column or in groups, not those with which networks of images
+ * begin. */
 int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;
@@ -330,8 +333,9 @@ int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pla
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
     return s->out_w > 1 && s->out_c / s->groups > 3 && inputs % 8 != 0 &&
-           mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS &&
-           mur_dsp_conv_few_s8_packed_bytes(layer) <= 4096 && are_simple(layer, plain, 31, 22);
+           (s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1 ||
+            mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS) &&
+           mur_dsp_conv_few_s8_packed_bytes(layer) <= 10240 && are_simple(layer, plain, 31, 22);
 }
 
 size_t mur_dsp_conv_few_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -500,7 +504,8 @@ static uint32_t fc_word(const view *a, const view *b, const mur_dsp_runs *runs, 
 
 static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
 {
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
+    int32_t words = (layer->shape.in_c + 3) >> 2;
+    const mur_dsp_runs runs = { 1, layer->shape.in_c, words, 0, words, words };
     uint32_t *out = (uint32_t *)(void *)to;
 
     for (int32_t c = 0; c < layer->shape.out_c; c += 4) {

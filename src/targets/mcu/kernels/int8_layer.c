@@ -132,16 +132,22 @@ static bool is_narrow(const mur_conv_shape *s, int32_t fifths)
            (s->out_w < 4 && columns < s->out_w);
 }
 
+enum { FEW_INPUTS = 28 }; /* where one instruction is issued at a time */
+
 /* How well a kernel suits a layer of the machine. Those of narrow rows suit no others; of few
- * inputs, gathering takes as long as products. A dual-issue core's kernel makes a row's last
- * pixels, fewer than four, one by one, so rows of two pixels, or of three beside no border, go by
- * that of a single-issue core, and narrow ones by its kernel for them. */
+ * inputs, gathering takes as long as products, and where one instruction is issued at a time, more
+ * inputs are read in less time by others. A dual-issue core's kernel makes a row's last pixels,
+ * fewer than four, one by one, so rows of two pixels, or of three beside no border, go by that of a
+ * single-issue core, and narrow ones by its kernel for them. */
 static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_conv_shape *s)
 {
     int32_t last = (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w;
     bool pads = strstr(kernel->function, "_narrow_") != NULL;
 
     if (pads && !is_narrow(s, is_few(kernel) ? 4 : 2))
+        return -1;
+    if (isa == MUC_MCU_ISA_SINGLE && is_few(kernel) &&
+        s->kernel_h * s->kernel_w * (s->in_c / s->groups) > FEW_INPUTS)
         return -1;
     if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE &&
         (s->out_w == 3 ? s->pad_left == 0 && last < s->in_w : s->out_w == 2 || pads))
