@@ -37,6 +37,7 @@ typedef struct multiplication {
     int32_t mul;               /* as an addition's */
     int32_t power;             /* 2^(32 - shift), and 1, so that halves go away from zero */
     int32_t zero;
+    int32_t skip, rows; /* from the end of a row to the next */
 } multiplication;
 
 #if MUR_HAVE_DSP
@@ -158,16 +159,36 @@ __attribute__((naked, noinline)) static void sum_row(__attribute__((unused)) con
                      "pop {r4-r12, pc}\n");
 }
 
-#define MULTIPLY_ONE \
-    "ldrsb r0, [r1], #1\n" \
-    "ldrsb r12, [r2], #1\n" \
+/* products in lr, r11, r10 and r0 to bytes; of its first, sel takes bytes 0 and 2 */
+#define SCALE_FOUR \
+    "smmlar lr, lr, r7, lr\n" \
+    "smmlar r11, r11, r7, r11\n" \
+    "smmlar r10, r10, r7, r10\n" \
+    "smmlar r0, r0, r7, r0\n" \
+    "smmlar lr, lr, r8, r9\n" \
+    "smmlar r11, r11, r8, r9\n" \
+    "smmlar r10, r10, r8, r9\n" \
+    "smmlar r0, r0, r8, r9\n" \
+    "pkhbt lr, lr, r10, lsl #16\n" \
+    "pkhbt r11, r11, r0, lsl #16\n" \
+    "ssat16 lr, #8, lr\n" \
+    "ssat16 r11, #8, r11\n" \
+    "lsl r11, r11, #8\n" \
+    "sel lr, lr, r11\n" \
+    "str lr, [r3], #4\n"
+
+#define SCALE_ONE \
     "sxtah r0, r0, r5\n" \
-    "sxtah r12, r12, r6\n" \
     "mul r0, r0, r12\n" \
     "smmlar r0, r0, r7, r0\n" \
     "smmlar r0, r0, r8, r9\n" \
     "ssat r0, #8, r0\n" \
     "strb r0, [r3], #1\n"
+
+#define MULTIPLY_ONE \
+    "ldrsb r0, [r1], #1\n" \
+    "ldrsb r12, [r2], #1\n" \
+    "sxtah r12, r12, r6\n" SCALE_ONE
 
 #define MULTIPLY_FOUR \
     "ldr r0, [r1], #4\n" \
@@ -179,30 +200,51 @@ __attribute__((naked, noinline)) static void sum_row(__attribute__((unused)) con
     "smulbb lr, r10, r11\n" \
     "smultt r10, r10, r11\n" \
     "smulbb r11, r0, r12\n" \
-    "smultt r0, r0, r12\n" \
-    "smmlar lr, lr, r7, lr\n" \
-    "smmlar r11, r11, r7, r11\n" \
-    "smmlar r10, r10, r7, r10\n" \
-    "smmlar r0, r0, r7, r0\n" \
-    "smmlar lr, lr, r8, r9\n" \
-    "smmlar r11, r11, r8, r9\n" \
-    "smmlar r10, r10, r8, r9\n" \
-    "ssat lr, #8, lr\n" \
-    "smmlar r0, r0, r8, r9\n" \
-    "ssat r11, #8, r11\n" \
-    "strb lr, [r3], #4\n" \
-    "ssat r10, #8, r10\n" \
-    "strb r11, [r3, #-3]\n" \
-    "ssat r0, #8, r0\n" \
-    "strb r10, [r3, #-2]\n" \
-    "strb r0, [r3, #-1]\n"
+    "smultt r0, r0, r12\n" SCALE_FOUR
+
+#define MULTIPLY_ONE_WIDE \
+    "ldrsb r0, [r1], #1\n" \
+    "ldrsh r12, [r2], #2\n" SCALE_ONE
+
+#define MULTIPLY_FOUR_WIDE \
+    "ldr r0, [r1], #4\n" \
+    "ldrd r11, r12, [r2], #8\n" \
+    "sxtab16 r10, r5, r0\n" \
+    "sxtab16 r0, r5, r0, ror #8\n" \
+    "smulbb lr, r10, r11\n" \
+    "smultb r10, r10, r12\n" \
+    "smulbt r11, r0, r11\n" \
+    "smultt r0, r0, r12\n" SCALE_FOUR
+
+#define BEGIN_PRODUCTS \
+    "push {r0, r4-r11, lr}\n" \
+    "ldm r0, {r1-r9}\n" \
+    "mov r10, #0x00ff00ff\n" \
+    "uadd8 r10, r10, r10\n" /* bytes 0 and 2 carry, for sel */
 
 __attribute__((naked, noinline)) static void multiply_row(__attribute__((unused)) const row *r)
 {
-    __asm__ volatile("push {r4-r12, lr}\n"
-                     "ldm r0, {r1-r9}\n"
+    __asm__ volatile(BEGIN_PRODUCTS
                      EIGHT_AT_A_TIME(MULTIPLY_FOUR, MULTIPLY_ONE)
-                     "pop {r4-r12, pc}\n");
+                     "pop {r0, r4-r11, pc}\n");
+}
+
+__attribute__((naked, noinline)) static void multiply_wide(__attribute__((unused)) multiplication *m)
+{
+    __asm__ volatile(BEGIN_PRODUCTS
+                     "5:\n"
+                     EIGHT_AT_A_TIME(MULTIPLY_FOUR_WIDE, MULTIPLY_ONE_WIDE)
+                     "ldr r0, [sp]\n"
+                     "ldr r2, [r0, #4]\n"
+                     "ldr r4, [r0, #12]\n"
+                     "ldrd r10, r11, [r0, #36]\n"
+                     "add r1, r1, r10\n"
+                     "add r3, r3, r10\n"
+                     "subs r11, r11, #1\n"
+                     "str r11, [r0, #40]\n"
+                     "bne 5b\n"
+                     "pop {r0, r4-r11, pc}\n" ::
+                         : "memory");
 }
 /* clang-format on */
 
@@ -234,16 +276,31 @@ static void sum_row(const row *r)
     }
 }
 
+static int8_t product_of(const multiplication *m, int32_t a, int32_t b)
+{
+    int32_t x = mur_high_q31((a + (int16_t)m->a_zeros) * b, (int32_t)((uint32_t)m->mul >> 1));
+
+    x = (int32_t)(((int64_t)x * m->power + (INT64_C(1) << 31)) >> 32) + m->zero;
+    return (int8_t)mur_clamp(x, INT8_MIN, INT8_MAX);
+}
+
 static void multiply_row(const row *r)
 {
     const multiplication *m = (const multiplication *)r;
 
-    for (int32_t i = 0; i < r->count; i++) {
-        int32_t x = (r->a[i] + (int16_t)m->a_zeros) * (r->b[i] + (int16_t)m->b_zeros);
+    for (int32_t i = 0; i < r->count; i++)
+        r->out[i] = product_of(m, r->a[i], r->b[i] + (int16_t)m->b_zeros);
+}
 
-        x = mur_high_q31(x, (int32_t)((uint32_t)m->mul >> 1));
-        x = (int32_t)(((int64_t)x * m->power + (INT64_C(1) << 31)) >> 32) + m->zero;
-        r->out[i] = (int8_t)mur_clamp(x, INT8_MIN, INT8_MAX);
+static void multiply_wide(multiplication *m)
+{
+    const int16_t *b = (const int16_t *)(const void *)m->row.b;
+    row r = m->row;
+
+    for (int32_t left = m->rows; left > 0; left--, r.a += r.count + m->skip) {
+        for (int32_t i = 0; i < r.count; i++)
+            *r.out++ = product_of(m, r.a[i], b[i]);
+        r.out += m->skip;
     }
 }
 
@@ -301,45 +358,73 @@ void mur_dsp_add_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_
     clamp(l->min, l->max, l->count, out);
 }
 
-/* A short b is first repeated, for longer rows. */
+/* A short b is first repeated, for longer rows: how often, 0 if it is not short. */
 enum { LEAST_ROW = 32, MOST_ROW = 128 };
 
-static void run_rows(row *r, void (*run)(const row *), int32_t count, int32_t b_count,
-                     const int8_t *a, const int8_t *b, int8_t *out)
+static int32_t times_of(int32_t count, int32_t b_count)
 {
     int32_t most = count / 8 < MOST_ROW ? count / 8 : MOST_ROW;
-    int32_t times = b_count < LEAST_ROW ? most / b_count & ~3 : 0;
-    int8_t repeated[MOST_ROW];
 
-    if (times > 0) {
-        __builtin_memcpy(repeated, b, (size_t)b_count);
-        for (int32_t i = 0; i < (times - 1) * b_count; i++)
-            repeated[b_count + i] = repeated[i];
-        b = repeated;
-        b_count *= times;
-    }
-    r->b = b;
-    for (int32_t i = 0; i < count; i += b_count) {
-        r->a = a + i;
-        r->out = out + i;
-        r->count = count - i < b_count ? count - i : b_count;
-        run(r);
-    }
+    return b_count < LEAST_ROW ? most / b_count & ~3 : 0;
 }
 
 void mur_dsp_line_s8(const mur_add_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
 {
+    const int32_t times = times_of(l->count, l->b_count), b_count = l->b_count;
+    const int32_t width = times > 0 ? times * b_count : b_count;
     line s = {
         .a_mul = l->a_mul * 256, .b_mul = l->b_mul * 256, .offset = l->mul, .odd = 0xff00ff00u
     };
+    int8_t repeated[MOST_ROW];
 
-    run_rows(&s.row, sum_row, l->count, l->b_count, a, b, out);
+    if (times > 0) {
+        __builtin_memcpy(repeated, b, (size_t)b_count);
+        for (int32_t i = b_count; i < width; i++)
+            repeated[i] = repeated[i - b_count];
+        b = repeated;
+    }
+    for (int32_t i = 0; i < l->count; i += width) {
+        s.row = (row){ a + i, b, out + i, l->count - i < width ? l->count - i : width };
+        sum_row(&s.row);
+    }
     clamp(l->min, l->max, l->count, out);
 }
 
 static uint32_t two_of(int32_t half)
 {
     return ((uint32_t)half & 0xffffu) * 0x10001u;
+}
+
+/* Rows that all meet the same b: some columns of it at a time as halves, again and again if it is
+ * short. */
+static void multiply_rows(multiplication *m, int32_t b_count)
+{
+    const row all = m->row;
+    const int32_t times = times_of(all.count, b_count),
+                  pitch = times > 0 ? times * b_count : b_count;
+    const int32_t rest = all.count % pitch;
+    int16_t wide[MOST_ROW] __attribute__((aligned(4)));
+
+    for (int32_t from = 0; from < pitch; from += MOST_ROW) {
+        const int32_t width = pitch - from < MOST_ROW ? pitch - from : MOST_ROW;
+        const int32_t once = width < b_count ? width : b_count;
+
+        for (int32_t i = 0; i < once; i++)
+            wide[i] = (int16_t)(all.b[from + i] + (int16_t)m->b_zeros);
+        for (int32_t i = once; i < width; i++)
+            wide[i] = wide[i - once];
+        m->row = (row){ all.a + from, (const int8_t *)wide, all.out + from, width };
+        m->skip = pitch - width;
+        m->rows = all.count / pitch;
+        multiply_wide(m);
+    }
+    if (rest > 0) { /* of a b that was repeated */
+        m->row.a = all.a + all.count - rest;
+        m->row.out = all.out + all.count - rest;
+        m->row.count = rest;
+        m->rows = 1;
+        multiply_wide(m);
+    }
 }
 
 void mur_dsp_mul_s8(const mur_mul_s8 *l, const int8_t *a, const int8_t *b, int8_t *out)
@@ -354,6 +439,10 @@ void mur_dsp_mul_s8(const mur_mul_s8 *l, const int8_t *a, const int8_t *b, int8_
         return;
     }
     m.power = (int32_t)(1u << (32 + l->shift)) + 1;
-    run_rows(&m.row, multiply_row, l->count, l->b_count, a, b, out);
+    m.row = (row){ a, b, out, l->count };
+    if (l->b_count < l->count)
+        multiply_rows(&m, l->b_count);
+    else
+        multiply_row(&m.row);
     clamp(l->output.min, l->output.max, l->count, out);
 }
