@@ -101,7 +101,12 @@ static inline int32_t mur_add_product(int32_t sum, int32_t a, int32_t b)
 /* mur_high_q31 of two that are not negative */
 static inline int32_t mur_high_positive(int32_t a, int32_t b)
 {
-#if MUR_SHORT_PRODUCTS
+#if defined(__ARM_FEATURE_DSP)
+    const int32_t twice = mur_shift_left(b, 1); /* 2^32 less if it is negative */
+
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(a) : "r"(a), "r"(twice), "r"(a & mur_asr(twice, 31)));
+    return a;
+#elif MUR_SHORT_PRODUCTS
     return mur_high_q31(a, b);
 #else
     return (int32_t)(((uint64_t)(2 * (uint32_t)a) * (uint32_t)b + (1u << 31)) >> 32);

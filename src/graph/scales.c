@@ -245,7 +245,7 @@ muc_softmax_scales muc_scale_softmax(const muc_tensor *x, double beta)
     muc_softmax_scales scales;
     double radius;
 
-    scales.difference = muc_multiplier_of(factor < 2147483647.0 ? factor : 2147483647.0);
+    scales.difference = muc_multiplier_of(fmin(fmax(factor, 0.5), 2147483647.0)); /* shift 0..31 */
     radius = floor(ldexp((1 << integer_bits) - 1, fraction_bits - scales.difference.shift));
     scales.least = radius < 2147483647.0 ? -(int32_t)radius : -INT32_MAX;
     return scales;

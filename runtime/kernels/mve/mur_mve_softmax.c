@@ -79,7 +79,7 @@ void mur_mve_softmax_s8(const mur_softmax_s8 *layer, const int8_t *in, int8_t *o
 
     for (int32_t row = 0; row < layer->rows; row++, in += layer->columns, out += layer->columns) {
         const mur_softmax_row r = begin_row(layer, in, held);
-        int32x4_t shift = vdupq_n_s32(r.shift > 31 ? -32 : -r.shift);
+        int32x4_t shift = vdupq_n_s32(r.half ? -r.shift : -32);
 
         for (int32_t i = 0; i < layer->columns; i += 4) {
             mve_pred16_t some = vctp32q((uint32_t)(layer->columns - i));

@@ -19,7 +19,7 @@ void mur_ref_softmax_s16(const mur_softmax_s8 *layer, const int8_t *in, int16_t 
         const mur_softmax_row r = mur_softmax_begin(layer, in, 16, held);
 
         for (int32_t i = 0; i < layer->columns; i++) {
-            int32_t share = mur_softmax_share(&r, mur_softmax_exp(layer, &r, held, i, in[i]));
+            int32_t share = mur_softmax_share(&r, mur_softmax_exp(layer, &r, held, i, in));
 
             out[i] = (int16_t)((share < 65535 ? share : 65535) - 32768);
         }

@@ -702,7 +702,7 @@ static const char *softmax_of(muc_mcu_isa isa, bool with_table)
 
 muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 {
-    const uint64_t many = 256; /* then a table saves three quarters of the instructions */
+    const uint64_t many = 64; /* then a table saves three quarters of the instructions */
     const muc_tensor *x = muc_mcu_input(l, node, 0);
     const muc_softmax_scales scales = muc_scale_softmax(x, muc_node_real_or(node, MUC_KEY_BETA, 1));
     uint64_t rows = muc_mcu_elements(l, x, 0, x->rank - 1);
