@@ -20,9 +20,9 @@ static inline uint32_t mur_norm_root(uint32_t x)
     uint32_t root;
 
     __asm__("vsqrt.f32 %0, %0" : "+t"(real));
-    root = (uint32_t)real;
-    root -= (uint64_t)root * root > x;
-    root += (uint64_t)(root + 1) * (root + 1) <= x;
+    root = real < 65535.0f ? (uint32_t)real : 65535;
+    root -= root * root > x;
+    root += x - root * root > 2 * root;
     return root;
 }
 

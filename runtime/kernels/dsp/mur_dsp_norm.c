@@ -16,56 +16,68 @@ typedef struct pairs {
 } pairs;
 
 /* clang-format off */
+#define PUT_ONE \
+    "ldrsb r0, [r1], #1\n" \
+    "ldr r10, [r7], #4\n" \
+    "ldr r11, [r8], #4\n" \
+    "mla r0, r0, r4, r5\n" \
+    "smmul r0, r0, r6\n" \
+    "smmul r0, r0, r10\n" \
+    "asr r0, r0, r9\n" \
+    "add r0, r0, r11\n" \
+    "ssat r0, #8, r0, asr #8\n" \
+    "strb r0, [r2], #1\n"
+
+#define PUT_TWO \
+    "ldrsb r0, [r1, #1]\n" \
+    "ldrsb r12, [r1], #2\n" \
+    "ldrd r10, r11, [r7], #8\n" \
+    "mla r0, r0, r4, r5\n" \
+    "mla r12, r12, r4, r5\n" \
+    "smmul r0, r0, r6\n" \
+    "smmul r12, r12, r6\n" \
+    "smmul r0, r0, r11\n" \
+    "smmul r12, r12, r10\n" \
+    "ldrd r10, r11, [r8], #8\n" \
+    "asr r0, r0, r9\n" \
+    "asr r12, r12, r9\n" \
+    "add r0, r0, r11\n" \
+    "add r12, r12, r10\n" \
+    "ssat r0, #8, r0, asr #8\n" \
+    "ssat r12, #8, r12, asr #8\n" \
+    "strb r0, [r2, #1]\n" \
+    "strb r12, [r2], #2\n"
+
 __attribute__((naked, noinline)) static void put_pairs(__attribute__((unused)) const pairs *p)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r1-r9}\n"
                      "sub lr, r3, r1\n"
-                     "lsrs lr, lr, #1\n" /* carry: an odd one */
-                     "bcc 2f\n"
-                     "ldrsb r0, [r1], #1\n"
-                     "ldr r10, [r7], #4\n"
-                     "ldr r11, [r8], #4\n"
-                     "mla r0, r0, r4, r5\n"
-                     "smmul r0, r0, r6\n"
-                     "smmul r0, r0, r10\n"
-                     "asr r0, r0, r9\n"
-                     "add r0, r0, r11\n"
-                     "ssat r0, #8, r0, asr #8\n"
-                     "strb r0, [r2], #1\n"
                      "b 2f\n"
-                     "1:\n"
-                     "ldrsb r0, [r1, #1]\n"
-                     "ldrsb r12, [r1], #2\n"
-                     "ldrd r10, r11, [r7], #8\n"
-                     "mla r0, r0, r4, r5\n"
-                     "mla r12, r12, r4, r5\n"
-                     "smmul r0, r0, r6\n"
-                     "smmul r12, r12, r6\n"
-                     "smmul r0, r0, r11\n"
-                     "smmul r12, r12, r10\n"
-                     "ldrd r10, r11, [r8], #8\n"
-                     "asr r0, r0, r9\n"
-                     "asr r12, r12, r9\n"
-                     "add r0, r0, r11\n"
-                     "add r12, r12, r10\n"
-                     "ssat r0, #8, r0, asr #8\n"
-                     "ssat r12, #8, r12, asr #8\n"
-                     "strb r0, [r2, #1]\n"
-                     "strb r12, [r2], #2\n"
-                     "2: cmp r1, r3\n"
-                     "bne 1b\n"
-                     "pop {r4-r11, pc}\n");
+                     "1:\n" PUT_TWO PUT_TWO
+                     "2: subs lr, lr, #4\n"
+                     "bhs 1b\n"
+                     "cmp r1, r3\n"
+                     "beq 4f\n"
+                     "3:\n" PUT_ONE
+                     "cmp r1, r3\n"
+                     "bne 3b\n"
+                     "4: pop {r4-r11, pc}\n" ::
+                         : "memory");
 }
 /* clang-format on */
+
+static int has_pairs(const mur_norm_s8 *layer)
+{
+    return !layer->of_runs && layer->width > 1 && layer->min == INT8_MIN && layer->max == INT8_MAX;
+}
 
 static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *in, int8_t *out,
                 const int32_t *gains, const int32_t *biases)
 {
     const int32_t step = layer->columns * (1 << layer->head), by = r->shift < 31 ? r->shift : 31;
 
-    if (layer->of_runs || mur_norm_is_column(layer) || layer->min != INT8_MIN ||
-        layer->max != INT8_MAX) {
+    if (!has_pairs(layer)) {
         mur_norm_put_plain(layer, r, in, out, gains, biases);
         return;
     }
@@ -77,7 +89,7 @@ static void put(const mur_norm_s8 *layer, const mur_norm_row *r, const int8_t *i
     }
 }
 
-static mur_norm_row row_of(const mur_norm_s8 *layer, const int8_t *in)
+static __attribute__((noinline)) mur_norm_row row_of(const mur_norm_s8 *layer, const int8_t *in)
 {
     const uint32_t ones = 0x10001;
     int32_t sum = 0, squares = 0;
@@ -103,9 +115,32 @@ static mur_norm_row row_of(const mur_norm_s8 *layer, const int8_t *in)
     return mur_norm_row_of_sums(layer, sum, (uint32_t)squares);
 }
 
+/* rows of one run, whose gains are the same */
+static void put_rows(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
+{
+    const int32_t n = layer->columns;
+    pairs p = { .step = n * (1 << layer->head), .gains = layer->gains, .biases = layer->biases };
+
+    for (int32_t left = layer->rows; left > 0; left--, in += n, out += n) {
+        const mur_norm_row r = row_of(layer, in);
+
+        if (r.shift < 0) {
+            mur_norm_put_flat(layer, &r, in, out, p.gains, p.biases);
+            continue;
+        }
+        p.in = in, p.end = in + n, p.out = out;
+        p.less = -r.centre, p.inverse = r.inverse;
+        p.by = r.shift < 31 ? r.shift : 31;
+        put_pairs(&p);
+    }
+}
+
 void mur_dsp_norm_s8(const mur_norm_s8 *layer, const int8_t *in, int8_t *out)
 {
-    mur_norm_rows(layer, in, out, row_of, put);
+    if (layer->runs == 1 && layer->groups == 1 && has_pairs(layer))
+        put_rows(layer, in, out);
+    else
+        mur_norm_rows(layer, in, out, row_of, put);
 }
 
 #else
