@@ -32,7 +32,8 @@ LOOPS = {
     # a word may be used after 2 cycles, a byte and a product after 3
     "rv32": (["lw a2, 0(a1)", "addi a2, a2, 1", "lb a3, 4(a1)", "addi a4, a1, 1", "addi a3, a3, 1", "mul a4, a3, a3",
               "addi a4, a4, 1", "addi a0, a0, -1", "bnez a0, 1b"], 1 + 2 + 1 + 1 + 2 + 1 + 3 + 1 + 1, 0),
-    "m7": (["ldr r3, [r1]", "smlad r2, r3, r3, r2", "ldr r4, [r1, #4]", "smlad r5, r3, r4, r5", "subs r0, #1", "bne 1b"], 0, 0),
+    "m7": (["vselgt.f32 s1, s2, s3", "ldr r3, [r1]", "smlad r2, r3, r3, r2", "ldr r4, [r1, #4]", "smlad r5, r3, r4, r5", "subs r0, #1",
+            "bne 1b"], 0, 0),
 }
 PROGRAM = """#include "markers.h"
 int main(void);
