@@ -174,6 +174,11 @@ def test_what_only_moves_numbers_parts_no_integers():
     assert "mur_ref_fc_coded_s8(" in text, text
 
 
+def is_of_integers(text):
+    """but for what quantizes bytes of the network's input"""
+    return "_f32(" not in text.replace("quantize_f32(", "")
+
+
 def test_a_product_with_a_turned_matrix_and_its_softmax_are_integers():
     q, k = draw(1, 7, 16), draw(1, 9, 16)
     net = Net(q=q, k=k)
@@ -185,7 +190,36 @@ def test_a_product_with_a_turned_matrix_and_its_softmax_are_integers():
     quantized(net, "parts", 1 / 256, 0, "y")
     sums = real(stored(real(q, S, 120) @ real(k, S, 120).transpose(0, 2, 1), 0.125, 128), 0.125, 128)
     text = check(net, stored(softmax(sums), 1 / 256, 0), step=1)
-    assert "mur_ref_softmax_s8(" in text and "_f32(" not in text.replace("quantize_f32(", ""), text
+    assert "mur_ref_softmax_s8(" in text and is_of_integers(text), text
+
+
+def test_a_turned_matrix_and_a_sum_behind_it_are_a_linear_of_integers():
+    """what PyTorch writes of a Linear whose weights are fake quantized, for more than two dimensions"""
+    x, w, bias = draw(2, 3, 12), draw(5, 12, dtype="int8"), F(RNG.normal(0, 1, 5))
+    for scales in (F(RNG.uniform(0.005, 0.01, 5)), F(0.007)):
+        net = Net(x=x)
+        net.op("DequantizeLinear", ["x", S, Z], "real")
+        net.op("DequantizeLinear", [w, scales, np.zeros(scales.shape, np.int8)], "w", axis=0)
+        net.op("Transpose", ["w"], "turned", perm=[1, 0])
+        net.op("MatMul", ["real", "turned"], "sums")
+        net.op("Add", [bias, "sums"], "moved")
+        quantized(net, "moved", 0.1, 130, "y")
+        y = real(x, S, 120) @ (w * scales.reshape(-1, 1).astype(np.float64)).T + bias
+        text = check(net, stored(y, 0.1, 130), step=1)
+        assert "linear_2" in text and is_of_integers(text), text
+
+
+def test_functions_written_in_steps_between_integers_are_tables():
+    for steps, function in (((("Sigmoid", ["real"], "s"), ("Mul", ["real", "s"], "f")), lambda x: x / (1 + np.exp(-x))),
+                            ((("Relu", ["real"], "s"), ("Clip", ["s", F(0), F(2)], "f")), lambda x: np.clip(x, 0, 2))):
+        x = draw(2, 150)
+        net = Net(x=x)
+        net.op("DequantizeLinear", ["x", S, Z], "real")
+        for step in steps:
+            net.op(*step)
+        quantized(net, "f", 0.03, 20, "y")
+        text = check(net, stored(function(real(x, S, 120)), 0.03, 20), step=1)
+        assert "mur_ref_table_s8(" in text and is_of_integers(text), text
 
 
 def test_transposed_convolutions_have_a_scale_a_channel():

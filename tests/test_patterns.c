@@ -179,6 +179,8 @@ static void functions_of_exporters_are_found(void **state)
                     ROW("s", "reduce_sum e axes=[2]") NODE("y", "div e, s"),
                 "softmax");
     CHECK_STEPS(NODE("y", "div x, g"), "mul");
+    CHECK_STEPS(NODE("r", "relu x") NODE("y", "clip r, zero, six"), "clip");
+    CHECK_STEPS(NODE("r", "relu x") NODE("y", "clip r, half"), "clip");
 }
 
 /* constants that are others, steps that are read elsewhere, dimensions that are not the last */
@@ -193,6 +195,8 @@ static void what_is_almost_an_operator_stays(void **state)
                 "add clip mul mul");
     CHECK_STEPS(NODE("s", "sigmoid x") NODE("k", "mul s, x") NODE("y", "add k, s"),
                 "sigmoid mul add");
+    CHECK_STEPS(NODE("r", "relu x") NODE("y", "clip r, minus_half, six"), "relu clip");
+    CHECK_STEPS(NODE("r", "relu x") NODE("y", "clip r, *, six"), "relu clip");
     CHECK_STEPS("node m f32 [1, 1, 6] = reduce_mean x axes=[1]\n" NODE("d", "sub x, m")
                     NODE("p", "pow d, two") "node v f32 [1, 1, 6] = reduce_mean p axes=[1]\n"
                                             "node e f32 [1, 1, 6] = add v, eps\n"

@@ -290,10 +290,10 @@ static muc_status add_bias(muc_rewrite *r, const muc_node *op, const muc_tensor 
 }
 
 /* weights of 8 bits with a scale for all or one an output, and a bias that can be integers */
-static bool has_integer_weights(const muc_rewrite *r, const muc_node *op)
+static bool has_integer_weights(const muc_rewrite *r, const muc_node *op, uint32_t weighted)
 {
     bool spreads = muc_op_real_product(op->op) == MUC_PRODUCT_SPREAD;
-    uint32_t w = muc_graph_integers_of(&r->old, op->inputs[1]), bias = muc_node_input(op, 2);
+    uint32_t w = muc_graph_integers_of(&r->old, weighted), bias = muc_node_input(op, 2);
     const muc_tensor *weights, *b;
     uint32_t integers;
 
@@ -321,6 +321,13 @@ static bool has_shares(const muc_node *op, const muc_tensor *out)
            muc_scale_of(out) == 1 / 256.0f && muc_zero_of(out) == -128;
 }
 
+static bool is_of_one_scale(const muc_rewrite *r, uint32_t tensor, muc_dtype dtype)
+{
+    const muc_tensor *t = muc_rewrite_old(r, tensor);
+
+    return t->dtype == dtype && t->quantization->count == 1;
+}
+
 static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *quantize)
 {
     const muc_tensor *out = muc_rewrite_old(r, quantize->outputs[0]);
@@ -334,16 +341,13 @@ static bool can_fold(const muc_rewrite *r, const muc_node *op, const muc_node *q
         return false;
     for (uint32_t i = 0; i < activations; i++) {
         uint32_t id = muc_graph_integers_of(&r->old, op->inputs[i]);
-        const muc_tensor *t;
 
-        if (id == MUC_NO_ID)
-            return false;
-        t = muc_rewrite_old(r, id);
-        if (t->dtype != out->dtype || t->quantization->count > 1 ||
-            (k == ONE_SCALE && !muc_scale_is_same(t->quantization, out->quantization)))
+        if (id == MUC_NO_ID || !is_of_one_scale(r, id, out->dtype) ||
+            (k == ONE_SCALE &&
+             !muc_scale_is_same(muc_rewrite_old(r, id)->quantization, out->quantization)))
             return false;
     }
-    return k != WEIGHTED || has_integer_weights(r, op);
+    return k != WEIGHTED || has_integer_weights(r, op, op->inputs[1]);
 }
 
 /* the tensor in the scale of a quantize's output */
@@ -435,7 +439,9 @@ static bool has_constant_bounds(const muc_rewrite *r, const muc_node *clip)
     return true;
 }
 
-/* quantize(relu(x)) or of a clip, of an x that could be integers: quantize x, and bound those */
+/* quantize(relu(x)) or of a clip, of an x that could be integers: quantize x, and bound those; a
+ * clip of what was integers brings them to its scale itself, and a relu is one operator of them
+ * (fold_between) */
 static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, bool *done)
 {
     const muc_node *relu =
@@ -444,7 +450,7 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
     const muc_node *op;
     muc_node early = *node;
     uint32_t x, inputs[3];
-    bool at_zero;
+    bool at_zero, of_integers;
 
     if (!relu || !muc_rewrite_only_reader(r, node->inputs[0]) ||
         !muc_op_bounds(relu->op, &at_zero) ||
@@ -453,13 +459,16 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
         return MUC_OK;
     op = muc_rewrite_producer(r, relu->inputs[0]);
     early.inputs = relu->inputs;
-    if (!op || op->op == MUC_OP_DEQUANTIZE || !can_fold(r, op, &early))
+    of_integers = op && op->op == MUC_OP_DEQUANTIZE;
+    if (of_integers ? at_zero || !is_of_one_scale(r, op->inputs[0], out->dtype)
+                    : !can_fold(r, op, &early))
         return MUC_OK;
     *done = true;
-    MUC_TRY(muc_rewrite_tensor(r, relu->inputs[0], &x));
-    MUC_TRY(muc_rewrite_add(r, MUC_OP_QUANTIZE, relu->name, &x, 1, node->attributes,
-                            node->attribute_count,
-                            muc_rewrite_old(r, node->outputs[0])->quantization, &x));
+    MUC_TRY(muc_rewrite_tensor(r, of_integers ? op->inputs[0] : relu->inputs[0], &x));
+    if (!of_integers)
+        MUC_TRY(muc_rewrite_add(r, MUC_OP_QUANTIZE, relu->name, &x, 1, node->attributes,
+                                node->attribute_count,
+                                muc_rewrite_old(r, node->outputs[0])->quantization, &x));
     inputs[0] = x;
     for (uint32_t i = 1; i < 3; i++)
         MUC_TRY(quantize_bound(r, muc_node_input(relu, i), out, &inputs[i]));
@@ -467,25 +476,40 @@ static muc_status quantize_before_relu(muc_rewrite *r, const muc_node *node, boo
 }
 
 /* constant weights [in, out] of bytes with a scale, or one per column */
-static bool has_columns(const muc_rewrite *r, const muc_node *node)
+static bool has_columns(const muc_rewrite *r, uint32_t weights)
 {
-    uint32_t id = muc_graph_integers_of(&r->old, node->inputs[1]);
+    uint32_t id = muc_graph_integers_of(&r->old, weights);
     const muc_tensor *w = id == MUC_NO_ID ? NULL : muc_rewrite_old(r, id);
 
     return w && muc_rewrite_is_constant(r, id) && w->rank == 2 &&
            muc_dtype_get(w->dtype)->block_bytes == 1 &&
-           (w->quantization->count == 1 || w->quantization->axis == 1) &&
-           muc_rewrite_old(r, node->inputs[0])->rank >= 2;
+           (w->quantization->count == 1 || w->quantization->axis == 1);
+}
+
+/* the matrix of a product, before a transpose, and whether its rows are the outputs' */
+static uint32_t matrix_of(const muc_rewrite *r, const muc_node *node, bool *rows)
+{
+    const muc_node *turn = muc_rewrite_producer(r, node->inputs[1]);
+
+    *rows = muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0);
+    if (!turn || turn->op != MUC_OP_TRANSPOSE || muc_rewrite_old(r, turn->outputs[0])->rank != 2 ||
+        muc_node_integers(turn, MUC_KEY_PERM)[0] == 0)
+        return node->inputs[1];
+    *rows = !*rows;
+    return turn->inputs[0];
 }
 
 /* products with constant matrices are linear */
 static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *done)
 {
-    bool rows = muc_node_integer_or(node, MUC_KEY_TRANSPOSE_B, 0);
-    uint32_t inputs[3];
+    uint32_t inputs[3], matrix;
+    bool rows;
 
     if (muc_op_real_product(node->op) != MUC_PRODUCT_COLUMNS ||
-        !(rows ? has_integer_weights(r, node) : has_columns(r, node)))
+        muc_rewrite_old(r, node->inputs[0])->rank < 2)
+        return MUC_OK;
+    matrix = matrix_of(r, node, &rows);
+    if (!(rows ? has_integer_weights(r, node, matrix) : has_columns(r, matrix)))
         return MUC_OK;
     if (muc_node_integer_or(node, MUC_KEY_TRANSPOSE_A, 0) ||
         muc_node_real_or(node, MUC_KEY_ALPHA, 1) != 1 ||
@@ -495,9 +519,9 @@ static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *
     *done = true;
     for (uint32_t i = 0; i < node->input_count; i++)
         if (i != 1 || rows)
-            MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+            MUC_TRY(muc_rewrite_tensor(r, i == 1 ? matrix : node->inputs[i], &inputs[i]));
     if (!rows) {
-        const muc_tensor *w = muc_rewrite_old(r, muc_graph_integers_of(&r->old, node->inputs[1]));
+        const muc_tensor *w = muc_rewrite_old(r, muc_graph_integers_of(&r->old, matrix));
 
         MUC_TRY(muc_rewrite_transpose_bytes(r, w, &inputs[1]));
         MUC_TRY(muc_rewrite_add(r, MUC_OP_DEQUANTIZE, w->name, &inputs[1], 1, NULL, 0, NULL,
@@ -506,10 +530,33 @@ static muc_status product_is_linear(muc_rewrite *r, const muc_node *node, bool *
     return muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, node->input_count, NULL, 0);
 }
 
+/* a constant of one number an output that is added to a linear is its bias */
+static muc_status sum_is_bias(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    for (uint32_t side = 0; node->op == MUC_OP_ADD && side < 2 && !*done; side++) {
+        const muc_node *linear = muc_rewrite_producer(r, node->inputs[side]);
+        const muc_tensor *b = muc_rewrite_old(r, node->inputs[1 - side]);
+        uint32_t inputs[3];
+
+        if (!linear || linear->op != MUC_OP_LINEAR || muc_node_input(linear, 2) != MUC_NO_ID ||
+            !muc_rewrite_only_reader(r, node->inputs[side]) ||
+            !has_integer_weights(r, linear, linear->inputs[1]) ||
+            !muc_rewrite_is_constant(r, node->inputs[1 - side]) || b->rank != 1 ||
+            b->dims[0] != muc_rewrite_old(r, linear->inputs[1])->dims[0])
+            continue;
+        *done = true;
+        for (uint32_t i = 0; i < 2; i++)
+            MUC_TRY(muc_rewrite_tensor(r, linear->inputs[i], &inputs[i]));
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[1 - side], &inputs[2]));
+        MUC_TRY(muc_rewrite_change(r, node, MUC_OP_LINEAR, inputs, 3, NULL, 0));
+    }
+    return MUC_OK;
+}
+
 muc_status muc_fold_quantization(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const tensors[] = { quantize, dequantize };
-    static muc_rewrite_rule *const products[] = { product_is_linear };
+    static muc_rewrite_rule *const products[] = { product_is_linear, sum_is_bias };
     static muc_rewrite_rule *const operators[] = { quantize_before_relu, fold_between,
                                                    move_integers };
 

@@ -421,10 +421,28 @@ static muc_status multiply(muc_rewrite *r, const muc_node *node, bool *done)
     return status;
 }
 
+/* clip does what a relu before it did, if its lower bound is not below zero */
+static muc_status bound_once(muc_rewrite *r, const muc_node *node, bool *done)
+{
+    const muc_node *relu =
+        node->op == MUC_OP_CLIP ? muc_rewrite_producer(r, node->inputs[0]) : NULL;
+    uint32_t low = muc_node_input(node, 1), inputs[3];
+    double least;
+
+    if (!relu || relu->op != MUC_OP_RELU || low == MUC_NO_ID || !scalar_of(r, low, &least) ||
+        least < 0)
+        return MUC_OK;
+    *done = true;
+    MUC_TRY(muc_rewrite_tensor(r, relu->inputs[0], &inputs[0]));
+    for (uint32_t i = 1; i < node->input_count; i++)
+        MUC_TRY(muc_rewrite_tensor(r, node->inputs[i], &inputs[i]));
+    return muc_rewrite_change(r, node, node->op, inputs, node->input_count, NULL, 0);
+}
+
 muc_status muc_recognise(muc_context *ctx, muc_graph *graph)
 {
     static muc_rewrite_rule *const rules[] = { recognise, muc_join_gains, muc_join_group_norm,
-                                               multiply };
+                                               multiply, bound_once };
 
     return muc_rewrite_with(ctx, graph, rules, MUC_COUNT(rules), NULL);
 }

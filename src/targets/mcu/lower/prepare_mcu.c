@@ -14,6 +14,8 @@ muc_status muc_prepare_mcu(muc_context *ctx, muc_graph *graph)
 {
     /* ONNX's operators on bytes become pairs of steps, as most exporters write them */
     MUC_TRY(muc_split_qlinear(ctx, graph));
+    /* operators that exporters wrote out in steps stand between integers as one */
+    MUC_TRY(muc_recognise(ctx, graph));
     /* one form of integers: tensors that carry quantization, of i8 where they were u8 */
     MUC_TRY(muc_fold_quantization(ctx, graph));
     MUC_TRY(muc_shift_quantized(ctx, graph));
