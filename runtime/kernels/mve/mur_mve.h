@@ -144,6 +144,22 @@ static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)
         vstrbq_p_s8(to, values, vctp8q((uint32_t)count));
 }
 
+/* the four words of y to out + at[0..3], which need not be aligned */
+static inline __attribute__((always_inline)) void
+mur_mve_store_words(int8_t *out, const uint32_t *at, int8x16_t y)
+{
+    __asm__ volatile("ldm %1, {r0, r2, r4, r6}\n"
+                     "vmov r8, r10, %q2[2], %q2[0]\n"
+                     "str r8, [%0, r0]\n"
+                     "str r10, [%0, r4]\n"
+                     "vmov r8, r10, %q2[3], %q2[1]\n"
+                     "str r8, [%0, r2]\n"
+                     "str r10, [%0, r6]\n"
+                     :
+                     : "r"(out), "r"(at), "w"(y)
+                     : "r0", "r2", "r4", "r6", "r8", "r10", "memory");
+}
+
 /* x * 2^shift, shift below 1, halves away from zero: VRSHL rounds halves up, which it is for x - 1
  */
 static inline int32x4_t mur_mve_round(int32x4_t x, int32x4_t shift)

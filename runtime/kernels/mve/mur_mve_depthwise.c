@@ -215,11 +215,10 @@ static void place_fours(const mur_mve_line *line, int32_t rows, depthwise_four *
     } while (rows > 1 && start < outputs);
 }
 
-/* four channels of four pixels, anywhere */
-static __attribute__((noinline)) void store_bytes(int8_t *out, uint32x4_t at, int32x4_t x)
+/* four channels of four pixels, anywhere: no part of a loop whose registers it would take */
+static __attribute__((noinline)) void store_anywhere(int8_t *out, const uint32_t *at, int8x16_t y)
 {
-    for (int32_t i = 0; i < 4; i++, x = vshrq_n_s32(x, 8))
-        vstrbq_scatter_offset_s32(out + i, at, x);
+    mur_mve_store_words(out, at, y);
 }
 
 static inline void store_block(int8_t *out, const depthwise_four *four, int8x16_t y,
@@ -230,7 +229,7 @@ static inline void store_block(int8_t *out, const depthwise_four *four, int8x16_
     if (aligned)
         vstrwq_scatter_offset_s32((int32_t *)(void *)out, at, vreinterpretq_s32_s8(y));
     else
-        store_bytes(out, at, vreinterpretq_s32_s8(y));
+        store_anywhere(out, four->at, y);
 }
 
 /* Channels by fours of `rows` rows of short windows, whose first begins with row `top`; returns how

@@ -288,7 +288,7 @@ static inline void mur_mve_set_pixels(mur_mve_places *to, int32_t pixels)
     to->whole = to->words && pixels == MUR_MVE_PIXELS;
 }
 
-/* bytes [4 pixels][4 channels], of which up to four channels are there, anywhere */
+/* bytes [4 pixels][4 channels], of which up to four of each are there, anywhere */
 static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *to, int8_t *out,
                                                          int8x16_t y, int32_t channels)
 {
@@ -296,13 +296,6 @@ static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *t
     int32_t left = channels < MUR_MVE_FOUR ? channels : MUR_MVE_FOUR;
     int32x4_t bytes = vreinterpretq_s32_s8(y);
 
-    if (channels >= MUR_MVE_FOUR && to->pixels == MUR_MVE_PIXELS) {
-        vstrbq_scatter_offset_s32(out, at, bytes);
-        vstrbq_scatter_offset_s32(out + 1, at, vshrq_n_s32(bytes, 8));
-        vstrbq_scatter_offset_s32(out + 2, at, vshrq_n_s32(bytes, 16));
-        vstrbq_scatter_offset_s32(out + 3, at, vshrq_n_s32(bytes, 24));
-        return;
-    }
     __asm__ volatile("vctp.32 %3\n"
                      "1: vpst\n"
                      "vstrbt.32 %q0, [%1, %q4]\n"
@@ -315,14 +308,17 @@ static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *t
                      : "p0", "cc", "memory");
 }
 
+/* those of the channels before `end` */
 static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y,
-                                 int32_t channels)
+                                 const int8_t *end)
 {
     if (to->whole)
         vstrwq_scatter_offset_s32((int32_t *)(void *)out, vldrwq_u32(to->at),
                                   vreinterpretq_s32_s8(y));
+    else if (to->pixels == MUR_MVE_PIXELS && end - out >= MUR_MVE_FOUR)
+        mur_mve_store_words(out, to->at, y);
     else
-        mur_mve_store_some(to, out, y, channels);
+        mur_mve_store_some(to, out, y, (int32_t)(end - out));
 }
 
 /* Outputs, with weights of `inputs` each, at most a vector, from w on, of `count` pixels whose
@@ -347,7 +343,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_narrow(const mur_conv_s8 *layer, const
         mur_mve_load_pixels(from, step, to.pixels, inputs, x);
         for (const int8_t *end = out + outputs; y < end; y += 4)
             mur_mve_store(&to, y, mur_mve_narrow_four(x, &four, &next, inputs, zero, min, max),
-                          (int32_t)(end - y));
+                          end);
         out += MUR_MVE_PIXELS * depth;
     }
 }
@@ -437,7 +433,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
         return;
     }
     for (const int8_t *end = out + channels; out < end; out += 4)
-        mur_mve_store(&to, out, mur_mve_run_four(&run), (int32_t)(end - out));
+        mur_mve_store(&to, out, mur_mve_run_four(&run), end);
 }
 
 #else
