@@ -92,6 +92,10 @@ int32_t mur_conv_s8_lead(const mur_conv_shape *shape);
 /* the same for every fc kernel: at least out_c */
 int32_t mur_fc_s8_lead(const mur_conv_shape *shape);
 
+/* Whether mur_mve_conv_apart_s8 takes fewer instructions than mur_mve_depthwise_s8: of a layer that
+ * both fit, with few pixels. On the host. */
+int mur_mve_is_apart(const mur_conv_shape *shape);
+
 /* Max and average pooling. Taps outside the image do not count. The average is rounded, halves
  * away from zero, and has its input's scale and zero point. out may be in if there is no padding,
  * the strides are at least the kernel's dimensions, and rows are dense. */

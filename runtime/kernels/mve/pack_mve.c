@@ -211,8 +211,35 @@ int mur_mve_conv_apart_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *p
 {
     const mur_conv_shape *s = &layer->shape;
 
-    return s->groups == s->in_c && s->out_c == s->in_c && s->in_c >= MUR_MVE_EIGHT / 2 &&
-           is_plain(layer, plain);
+    return s->groups == s->in_c && s->out_c == s->in_c && is_plain(layer, plain);
+}
+
+/* taps that lie inside, of all windows of a line */
+static int32_t taps_inside(int32_t in, int32_t out, int32_t taps, int32_t stride, int32_t pad)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < out; i++)
+        for (int32_t k = 0; k < taps; k++)
+            count += i * stride + k >= pad && i * stride + k < pad + in;
+    return count;
+}
+
+/* The numbers fit instructions counted on an emulated Cortex-M55: apart, of each pixel, row of taps
+ * and tap; else of the layer, of rows put into planes and their pixels, and of outputs by fours.
+ * Most is done for eight channels at once. */
+int mur_mve_is_apart(const mur_conv_shape *s)
+{
+    const mur_mve_line line = mur_mve_line_of(s);
+    int32_t eights = (s->in_c + MUR_MVE_EIGHT - 1) / MUR_MVE_EIGHT, pixels = s->out_h * s->out_w;
+    int32_t rows = (s->out_h - 1) * s->stride_h + s->kernel_h;
+    int32_t taps = taps_inside(s->in_h, s->out_h, s->kernel_h, s->stride_h, s->pad_top) *
+                   taps_inside(s->in_w, s->out_w, s->kernel_w, s->stride_w, s->pad_left);
+    int32_t calls = (s->out_h + line.together - 1) / line.together;
+    int32_t fours = calls * ((line.together * s->out_w + 3) / 4);
+
+    return 75 * pixels + eights * ((60 + 8 * s->kernel_h) * pixels + 10 * taps) <
+           500 + eights * (100 + rows * (25 + 5 * line.width) + 25 * calls + 280 * fours);
 }
 
 size_t mur_mve_conv_apart_s8_packed_bytes(const mur_conv_s8 *layer)

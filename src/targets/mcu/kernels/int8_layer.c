@@ -97,10 +97,15 @@ static bool has_apart(const mur_conv_shape *shape)
     return shape->groups > 1 || (shape->in_c == 1 && shape->out_c <= 2);
 }
 
+static bool is_apart(const muc_mcu_kernel *kernel)
+{
+    return strstr(kernel->function, "_apart_") != NULL;
+}
+
 /* for layers of such channels, whether or not it may overwrite its input as depthwise ones do */
 static bool is_of_apart(const muc_mcu_kernel *kernel)
 {
-    return muc_mcu_is_depthwise(kernel) || strstr(kernel->function, "_apart_") != NULL;
+    return muc_mcu_is_depthwise(kernel) || is_apart(kernel);
 }
 
 static bool is_few(const muc_mcu_kernel *kernel)
@@ -149,6 +154,8 @@ static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_
     if (isa == MUC_MCU_ISA_SINGLE && is_few(kernel) &&
         s->kernel_h * s->kernel_w * (s->in_c / s->groups) > FEW_INPUTS)
         return -1;
+    if (isa == MUC_MCU_ISA_MVE && is_apart(kernel) && !mur_mve_is_apart(s))
+        return 0;
     if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE &&
         (s->out_w == 3 ? s->pad_left == 0 && last < s->in_w : s->out_w == 2 || pads))
         return MOST_SUITS;
@@ -168,7 +175,8 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
         int suits = suits_layer(isa, &kernels[i], &layers->shape);
         bool is_its_kind = is_fc(&kernels[i]) || (is_few(&kernels[i]) && isa != MUC_MCU_ISA_MVE) ||
                            (has_apart(&layers->shape) && is_of_apart(&kernels[i]));
-        int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0);
+        int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0) +
+                    (kernels[i].isa == MUC_MCU_ISA_MVE ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && kernels[i].fits &&
             fits_all(&kernels[i], layers, count, plain)) {
@@ -192,12 +200,13 @@ const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
                                           uint32_t count, const mur_conv_plain *plain)
 {
     enum { FEW = 1024 };
+    bool is_small = is_fc(kernel) && muc_mcu_conv_macs(&layers->shape) <= FEW;
 
-    if (!is_fc(kernel) || muc_mcu_conv_macs(&layers->shape) > FEW ||
-        has_step(program, kernel->function))
+    if (!(is_small || is_apart(kernel)) || has_step(program, kernel->function))
         return kernel;
     for (size_t i = 0; i < MUC_COUNT(kernels); i++)
-        if (kernels[i].fits && !is_fc(&kernels[i]) && !muc_mcu_is_depthwise(&kernels[i]) &&
+        if (kernels[i].fits && !is_fc(&kernels[i]) &&
+            muc_mcu_is_depthwise(&kernels[i]) == is_apart(kernel) &&
             has_step(program, kernels[i].function) && fits_all(&kernels[i], layers, count, plain))
             return &kernels[i];
     return kernel;
