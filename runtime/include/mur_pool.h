@@ -20,9 +20,8 @@ static inline int32_t mur_pool_divide(int32_t sum, int32_t count)
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
-/* Division by so few is a multiplication by 2^16 / count, rounded up: the error of at most 129
- * counts times one count stays below 2^16. */
-enum { MUR_POOL_SMALL = 22 };
+/* Sums of so few int8 never leave 16 bits. */
+enum { MUR_POOL_SMALL = 256 };
 
 /* whether 16 bits hold a place in a row, as kernels of some elements of a row want it */
 static inline int mur_pool_has_short_rows(const mur_pool_s8 *layer)
@@ -30,7 +29,7 @@ static inline int mur_pool_has_short_rows(const mur_pool_s8 *layer)
     return layer->in_w * layer->c <= 0xffff;
 }
 
-/* whether a row of averages is made by such divisions */
+/* whether 16 bits hold all of a row of averages */
 static inline int mur_pool_is_small(const mur_pool_s8 *layer)
 {
     return layer->kernel_h * layer->kernel_w <= MUR_POOL_SMALL && mur_pool_has_short_rows(layer);

@@ -1,5 +1,5 @@
-/* mur_mve_pool_small.c - averages of windows of up to MUR_POOL_SMALL elements and the greatest of
- * few channels: eight outputs of a row at a time, whatever pixels they are of. */
+/* mur_mve_pool_small.c - averages of windows of up to MUR_POOL_SMALL elements and the greatest:
+ * eight outputs of a row at a time, whatever pixels they are of. */
 #include "mur_mve.h"
 #include "mur_pool.h"
 
@@ -16,14 +16,26 @@
                      : "r"(columns), "w"(at), "r"(step) \
                      : "lr", "q0", "memory")
 
-/* sums become averages, by half of their count and its inverse */
-static inline int16x8_t average_of(int16x8_t sums, uint16_t half, uint16_t inverse)
+/* the most elements for which a product with 2^16 / count, rounded up, is the quotient */
+enum { SURE = 23 };
+
+/* Sums become averages, by half of their count and its inverse. other: the count, if the product is
+ * not the quotient but, of many elements, sometimes one more; else 0. */
+static inline int16x8_t average_of(int16x8_t sums, uint16_t half, uint16_t inverse, int32_t other)
 {
     const int16x8_t sign = vshrq_n_s16(sums, 15);
-    uint16x8_t size = vreinterpretq_u16_s16(vabsq_s16(sums));
+    uint16x8_t size = vaddq_n_u16(vreinterpretq_u16_s16(vabsq_s16(sums)), half);
+    uint16x8_t quotient = vmulhq_u16(size, vdupq_n_u16(inverse));
 
-    size = vmulhq_u16(vaddq_n_u16(size, half), vdupq_n_u16(inverse));
-    return vsubq_s16(veorq_s16(vreinterpretq_s16_u16(size), sign), sign);
+    if (other == 1)
+        return sums;
+    if (other > 1) {
+        uint16x8_t rest = vmlaq_n_u16(size, quotient, (uint16_t)-other);
+
+        quotient = vaddq_u16(quotient,
+                             vreinterpretq_u16_s16(vshrq_n_s16(vreinterpretq_s16_u16(rest), 15)));
+    }
+    return vsubq_s16(veorq_s16(vreinterpretq_s16_u16(quotient), sign), sign);
 }
 
 /* Of windows of all columns of w, side by side. Element e of the outputs, of channel c, has its
@@ -34,21 +46,27 @@ static inline __attribute__((always_inline)) void pool_pixels(const mur_pool_win
 {
     /* in registers: out might be anything */
     const int32_t rows = w->rows, columns = w->columns, pitch = w->pitch, step = w->step;
-    const int32_t count = rows * columns, stride = layer->stride_w, elements = pixels * step;
+    const int32_t count = rows * columns, stride = layer->stride_w;
     const int16x8_t min = vdupq_n_s16(layer->min), max = vdupq_n_s16(layer->max);
     const uint16x8_t last = vdupq_n_u16((uint16_t)((pixels - 1) * stride * step + step - 1));
+    const int32_t other = count > SURE || count == 1 ? count : 0;
     const uint16_t half = (uint16_t)(count / 2);
     const uint16_t inverse = (uint16_t)(count > 1 ? (UINT16_MAX + count) / count : 0);
     const int8_t *in = w->in;
-    uint32_t channel = 0;
+    const uint64_t wrap = (uint64_t)step << 32; /* in an odd register, as VIWDUP wants it */
+    uint32_t channel = 0, element = 0;
 
-    for (int32_t e = 0; e < elements; e += 8) {
-        uint16x8_t at = viwdupq_wb_u16(&channel, (uint32_t)step, 1);
+    for (int32_t left = pixels * step; left > 0; left -= 8) {
+        uint16x8_t at, elements;
         int16x8_t all = is_max ? min : vdupq_n_s16(0);
         const int8_t *row = in;
 
+        __asm__("viwdup.u16 %q0, %2, %R4, #1\n"
+                "vidup.u16 %q1, %3, #1\n"
+                : "=&w"(at), "=w"(elements), "+Te"(channel), "+Te"(element)
+                : "r"(wrap));
         at = vmulq_n_u16(at, (uint16_t)(1 - stride));
-        at = vmlaq_n_u16(at, vidupq_n_u16((uint32_t)e, 1), (uint16_t)stride);
+        at = vmlaq_n_u16(at, elements, (uint16_t)stride);
         at = vminq_u16(at, last);
         for (int32_t y = rows; y > 0; y--, row += pitch) {
             const int8_t *p = row;
@@ -58,13 +76,13 @@ static inline __attribute__((always_inline)) void pool_pixels(const mur_pool_win
             else
                 SMALL_ROW("vadd.i16");
         }
-        if (!is_max && count > 1)
-            all = average_of(all, half, inverse);
+        if (!is_max)
+            all = average_of(all, half, inverse, other);
         __asm__ volatile("vctp.16 %2\n"
                          "vpst\n"
-                         "vstrbt.16 %q0, [%1]\n"
-                         :
-                         : "w"(vminq_s16(vmaxq_s16(all, min), max)), "l"(out + e), "r"(elements - e)
+                         "vstrbt.16 %q1, [%0], #8\n"
+                         : "+l"(out)
+                         : "w"(vminq_s16(vmaxq_s16(all, min), max)), "r"(left)
                          : "p0", "memory");
     }
 }

@@ -396,21 +396,25 @@ mur_pool_s8 muc_mcu_pool_of(const muc_mcu_lowering *l, const muc_node *node)
     };
 }
 
-/* Windows of one column, side by side: columns are channels, and rows are columns of one row. */
+/* Windows of one column, side by side: columns are channels, and rows are columns of one row.
+ * Windows of whole rows: of one row, too, in which they follow one another. */
 static mur_pool_s8 flatten_pool(mur_pool_s8 layer)
 {
+    const bool is_column = layer.kernel_w == 1 && layer.stride_w == 1 && layer.in_w == layer.out_w;
+    const bool is_whole_row = layer.kernel_w == layer.in_w && layer.out_w == 1;
+    const int32_t row = is_column ? 1 : layer.in_w; /* in columns of the one row */
     mur_pool_s8 flat = layer;
 
-    if (layer.kernel_w != 1 || layer.stride_w != 1 || layer.pad_left != 0 ||
-        layer.in_w != layer.out_w)
+    if (!(is_column || is_whole_row) || layer.pad_left != 0 ||
+        (int64_t)row * (layer.kernel_h + layer.stride_h + layer.pad_top) > UINT16_MAX)
         return layer;
-    flat.c *= layer.in_w;
+    flat.c = layer.in_w * layer.c / row;
     flat.in_h = flat.out_h = 1;
-    flat.in_w = layer.in_h, flat.out_w = layer.out_h;
+    flat.in_w = row * layer.in_h, flat.out_w = layer.out_h;
     flat.in_pitch *= layer.in_h, flat.out_pitch *= layer.out_h;
-    flat.kernel_h = flat.stride_h = 1, flat.kernel_w = layer.kernel_h;
-    flat.stride_w = layer.stride_h;
-    flat.pad_top = 0, flat.pad_left = layer.pad_top;
+    flat.kernel_h = flat.stride_h = 1, flat.kernel_w = (uint16_t)(row * layer.kernel_h);
+    flat.stride_w = (uint16_t)(row * layer.stride_h);
+    flat.pad_top = 0, flat.pad_left = (uint16_t)(row * layer.pad_top);
     return flat;
 }
 
@@ -421,11 +425,12 @@ static const char *pool_function(const muc_mcu_lowering *l, const muc_node *node
     const bool is_max = muc_op_has(node->op, MUC_OP_SELECTS);
     const muc_mcu_kernel *small =
         muc_mcu_find_kernel(l->isa, is_max ? "max_pool_small_s8" : "average_pool_small_s8");
-    const int32_t few_channels = 8, few_pixels = 3;
+    const int32_t few_channels = 8, few_pixels = 3, few_taps = 22;
+    const bool is_few = layer->c < few_channels && layer->out_w >= few_pixels;
 
-    if (small && (is_max ? layer->c < few_channels && layer->out_w >= few_pixels &&
-                               mur_pool_has_short_rows(layer)
-                         : mur_pool_is_small(layer)))
+    if (small && (is_max ? is_few && mur_pool_has_short_rows(layer)
+                         : (is_few || layer->kernel_h * layer->kernel_w <= few_taps) &&
+                               mur_pool_is_small(layer)))
         return small->function;
     return muc_mcu_find_kernel(l->isa, is_max ? "max_pool_s8" : "average_pool_s8")->function;
 }
