@@ -58,12 +58,13 @@ static inline void gather(const mur_conv_s8 *layer, const int8_t *in, int32_t to
         mur_mve_put(x, k, in, count);
 }
 
-/* pixels of a row of a pointwise layer */
+/* pixels of a row of a layer whose windows are of one row and inside, so that each is a run of
+ * bytes */
 static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, int32_t count,
                     int8_t *tile)
 {
-    int32_t depth = layer->shape.in_c, channels = layer->shape.out_c;
-    int32_t step = layer->shape.stride_w * depth;
+    int32_t depth = inputs_of(&layer->shape), channels = layer->shape.out_c;
+    int32_t step = layer->shape.stride_w * layer->shape.in_c;
     const int8_t *w = layer->packed;
     const mur_mve_four *fours = (const void *)(w + MUR_MVE_FOUR * mur_mve_count(channels) * depth);
 
@@ -80,8 +81,8 @@ static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, in
     }
 }
 
-/* a pointwise layer whose pixels are all inside: rows without gaps are one */
-static void run_points(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int8_t *tile)
+/* such a layer: rows without gaps are one */
+static void run_lines(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int8_t *tile)
 {
     const mur_conv_shape s = layer->shape;
     int32_t rows = s.out_h, count = s.out_w;
@@ -98,9 +99,10 @@ void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, vo
     const mur_conv_shape *s = &layer->shape;
 
     mur_mve_end_tiles(inputs_of(s), 1, scratch);
-    if (s->kernel_h * s->kernel_w == 1 && s->pad_top + s->pad_left == 0 &&
-        (s->out_h - 1) * s->stride_h < s->in_h && (s->out_w - 1) * s->stride_w < s->in_w)
-        run_points(layer, in, out, scratch);
+    if (s->kernel_h == 1 && s->pad_top + s->pad_left == 0 &&
+        (s->out_h - 1) * s->stride_h < s->in_h &&
+        (s->out_w - 1) * s->stride_w + s->kernel_w <= s->in_w)
+        run_lines(layer, in, out, scratch);
     else
         mur_mve_run_tiles(layer, in, out, scratch, 1, gather);
 }
