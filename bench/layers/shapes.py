@@ -89,10 +89,12 @@ CLIFFS = {Shape("average_pool", 1, 100, 8, 8, 1, 2, 1, 2): {"m55": 1}, Shape("av
           Shape("depthwise", 31, 15, 8, 8, 9, 9, 1, 2, pad="same"): {"m4": 1.1, "m7": 1.6},
           Shape("depthwise", 6, 4, 64, 64, 5, 1, 2, 1, batch=3): {"m4": 2, "m7": 2.6, "m55": .8},
           Shape("depthwise", 32, 9, 16, 16, 1, 9, 2, 2): {"m55": .8}, Shape("depthwise", 21, 2, 3, 3, 1, 9, 1, 2, pad="same"): {"m55": .6},
-          Shape("depthwise", 18, 9, 1, 2, 3, 1, 2, 1, 2, 2): {"m55": 1.1}, Shape("conv", 26, 6, 3, 102, 5, 1, 1, 1, 2, 3): {"m55": .5},
+          Shape("depthwise", 18, 9, 1, 2, 3, 1, 2, 1, 2, 2): {"m55": .6}, Shape("conv", 26, 6, 3, 102, 5, 1, 1, 1, 2, 3): {"m55": .5},
           Shape("depthwise", 25, 8, 64, 64, 4, 3, 1, 2, pad="same"): {"m4": .7, "m7": .9},
           Shape("depthwise", 6, 22, 8, 8, 4, 3, 2, 1, batch=3): {"m4": .75, "m7": 1},
-          Shape("conv", 16, 13, 56, 32, 1, 9, 1, 2, 1, 4): {"m7": 1.1},
+          Shape("conv", 16, 13, 56, 32, 1, 9, 1, 2, 1, 4): {"m7": 1.1}, Shape("conv", 28, 28, 1, 16, 3, 3, pad="same"): {"m55": .4},
+          Shape("conv", 6, 11, 1, 24, 1, 3, 2, 2, 2): {"m55": .7}, Shape("conv", 8, 22, 1, 25, 1, 3, 2, 1): {"m55": .7},
+          Shape("transpose_conv", 13, 23, 1, 2, 3, 1, 2, 1, pad="same", batch=3): {"m55": .6},
           Shape("transpose_conv", 21, 2, 8, 4, 3, 2, 2, 2, pad="same", batch=3): {"m7": .9}}
 
 

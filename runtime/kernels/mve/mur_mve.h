@@ -12,7 +12,7 @@
 #define MUR_MVE_OPTIMIZED __attribute__((noinline, optimize("O2")))
 #else
 #define MUR_HAVE_MVE 0
-#define MUR_MVE_OPTIMIZED
+#define MUR_MVE_OPTIMIZED inline
 #endif
 
 enum { MUR_MVE_BYTES = 16 }; /* of a vector */

@@ -83,6 +83,28 @@ size_t mur_mve_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
     return conv_scratch_bytes(layer);
 }
 
+/* ---- conv of few inputs near one another ---- */
+
+/* and not side by side, as mur_mve_conv_s8 reads them */
+int mur_mve_conv_tiny_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int64_t last = (int64_t)(s->kernel_h - 1) * s->dilation_h * s->in_pitch +
+                   (int64_t)(s->kernel_w - 1) * s->dilation_w * s->in_c + s->in_c - 1;
+
+    return s->groups == 1 && mur_mve_inputs(layer) <= MUR_MVE_BYTES && last <= UINT8_MAX &&
+           (s->pad_top + s->pad_left > 0 || last >= mur_mve_inputs(layer)) &&
+           is_plain(layer, plain);
+}
+
+size_t mur_mve_conv_tiny_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    (void)layer;
+    return 0;
+}
+
+MUR_CONV_WEIGHTS_AS(mve, conv_tiny_s8, conv_s8)
+
 /* ---- conv of any groups and dilation ---- */
 
 int mur_mve_conv_any_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
