@@ -1,26 +1,17 @@
 /* pack_dsp.c - weights for the kernels of this folder: their headers say how. On the host. */
 #include "mur_nn_arith.h"
 #include "mur_dsp_conv.h"
-#include "mur_dsp_depthwise.h"
 #include "mur_dsp_matmul.h"
 #include "mur_fc.h"
+#include "pack_dsp.h"
 
 #include <string.h>
 
 /* ---- what the arithmetic can hold ---- */
 
-/* An output channel as the kernels shall see it. */
-typedef struct view {
-    const int8_t *weights; /* NULL: all zeros */
-    int32_t count;
-    int32_t bias; /* with -in_zero * the sum of the weights */
-    int32_t mul, shift;
-    int64_t least, most; /* the sum, bias included, over all inputs */
-} view;
-
 /* Trained networks have channels that say the same whatever they see, with biases or multipliers
  * beyond the kernels' range. They become a bias. */
-static void make_constant(view *v, int32_t y, int32_t zero)
+static void make_constant(mur_dsp_view *v, int32_t y, int32_t zero)
 {
     v->weights = NULL;
     v->bias = 4 * (y - zero);
@@ -29,10 +20,10 @@ static void make_constant(view *v, int32_t y, int32_t zero)
     v->least = v->most = v->bias;
 }
 
-/* a channel as it is */
-static view plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
+mur_dsp_view mur_dsp_plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                int32_t channel)
 {
-    view v;
+    mur_dsp_view v;
     int64_t bias = plain->bias ? plain->bias[channel] : 0;
 
     v.count =
@@ -53,9 +44,9 @@ static view plain_view(const mur_conv_s8 *layer, const mur_conv_plain *plain, in
     return v;
 }
 
-static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
+mur_dsp_view mur_dsp_view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t channel)
 {
-    view v = plain_view(layer, plain, channel);
+    mur_dsp_view v = mur_dsp_plain_view(layer, plain, channel);
     int8_t y;
 
     if (layer->output.kind != MUR_REQUANT_Q31 || v.shift > 0 || v.least < INT32_MIN ||
@@ -68,21 +59,20 @@ static view view_of(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32
 }
 
 /* a multiplier below 1/2, a sum within `bits` of two's complement */
-static int is_simple(const view *v, int32_t bits)
+static int is_simple(const mur_dsp_view *v, int32_t bits)
 {
     int64_t limit = (int64_t)1 << (bits - 1);
 
     return v->mul >= 1 << 30 && v->shift <= -1 && v->least >= -limit && v->most < limit;
 }
 
-/* are all channels' sums within `bits` of two's complement, and their shifts at most `shift`? */
-static int are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
-                      int32_t shift)
+int mur_dsp_are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t bits,
+                       int32_t shift)
 {
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        view v = view_of(layer, plain, c);
+        mur_dsp_view v = mur_dsp_view_of(layer, plain, c);
 
         if (!is_simple(&v, bits) || -v.shift > shift)
             return 0;
@@ -92,11 +82,9 @@ static int are_simple(const mur_conv_s8 *layer, const mur_conv_plain *plain, int
 
 /* ---- pairs of channels ---- */
 
-typedef view viewer(const mur_conv_s8 *, const mur_conv_plain *, int32_t);
-
 /* Channel c, and the next of its group, or nothing. Returns how many that is. */
-static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
-                         int32_t c, view *a, view *b)
+static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                         mur_dsp_viewer *look, int32_t c, mur_dsp_view *a, mur_dsp_view *b)
 {
     int32_t channels = layer->shape.out_c / layer->shape.groups;
 
@@ -110,7 +98,7 @@ static int32_t take_pair(const mur_conv_s8 *layer, const mur_conv_plain *plain, 
 }
 
 /* is there a halfword for each two weights? */
-static int fits_halfwords(const view *a, const view *b)
+static int fits_halfwords(const mur_dsp_view *a, const mur_dsp_view *b)
 {
     for (int32_t k = 0; a->weights && b->weights && k < a->count; k++)
         if (b->weights[k] == -128 && a->weights[k] < 0)
@@ -119,7 +107,7 @@ static int fits_halfwords(const view *a, const view *b)
 }
 
 /* do a and b fit the form of pairs? */
-static int is_pair(const view *a, const view *b, int32_t bits)
+static int is_pair(const mur_dsp_view *a, const mur_dsp_view *b, int32_t bits)
 {
     return is_simple(a, bits) && is_simple(b, 24) && fits_halfwords(a, b);
 }
@@ -131,9 +119,9 @@ int mur_dsp_conv_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
     if (layer->output.kind != MUR_REQUANT_Q31 || layer->weight_zero != 0)
         return 0;
     for (int32_t c = 0; c < layer->shape.out_c;) {
-        view a, b;
+        mur_dsp_view a, b;
 
-        c += take_pair(layer, plain, view_of, c, &a, &b);
+        c += take_pair(layer, plain, mur_dsp_view_of, c, &a, &b);
         if (!is_pair(&a, &b, 32))
             return 0;
     }
@@ -180,7 +168,7 @@ static int32_t input_at(const mur_dsp_runs *runs, int32_t at, int32_t count)
 }
 
 /* or `none` where there is no input */
-static int32_t weight_at(const view *v, const mur_dsp_runs *runs, int32_t at, int32_t none)
+static int32_t weight_at(const mur_dsp_view *v, const mur_dsp_runs *runs, int32_t at, int32_t none)
 {
     int32_t index = v->weights ? input_at(runs, at, v->count) : -1;
 
@@ -188,7 +176,8 @@ static int32_t weight_at(const view *v, const mur_dsp_runs *runs, int32_t at, in
 }
 
 /* the weights of a and b for inputs i and i + 2 */
-static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i)
+static uint32_t weights_word(const mur_dsp_view *a, const mur_dsp_view *b, const mur_dsp_runs *runs,
+                             int32_t i)
 {
     int32_t low = 256 * weight_at(b, runs, i, 0) + weight_at(a, runs, i, 0);
     int32_t high = 256 * weight_at(b, runs, i + 2, 0) + weight_at(a, runs, i + 2, 0);
@@ -197,8 +186,8 @@ static uint32_t weights_word(const view *a, const view *b, const mur_dsp_runs *r
 }
 
 /* biases and weights of a pair, a word each `step`; returns their end */
-static uint32_t *pack_pair(const view *a, const view *b, const mur_dsp_runs *runs, int32_t step,
-                           uint32_t *out)
+static uint32_t *pack_pair(const mur_dsp_view *a, const mur_dsp_view *b, const mur_dsp_runs *runs,
+                           int32_t step, uint32_t *out)
 {
     *out = (uint32_t)a->bias;
     out += step;
@@ -215,9 +204,9 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     uint32_t *out = packed;
 
     for (int32_t c = 0; c < layer->shape.out_c;) {
-        view a, b;
+        mur_dsp_view a, b;
 
-        c += take_pair(layer, plain, view_of, c, &a, &b);
+        c += take_pair(layer, plain, mur_dsp_view_of, c, &a, &b);
         out = pack_pair(&a, &b, &runs, 1, out);
         *out++ = 2 * (uint32_t)a.mul;
         *out++ = (uint32_t)-a.shift | (uint32_t)-b.shift << 8;
@@ -250,7 +239,8 @@ static int are_fours(const mur_conv_s8 *layer, const mur_conv_plain *plain)
     for (int32_t first = 0; first < layer->shape.out_c; first += channels)
         for (int32_t i = 0; i < channels; i += 2) {
             int32_t c = four_at(layer, first + (i & ~3)) + (i & 2);
-            view a = view_of(layer, plain, c), b = view_of(layer, plain, c + 1);
+            mur_dsp_view a = mur_dsp_view_of(layer, plain, c),
+                         b = mur_dsp_view_of(layer, plain, c + 1);
 
             if (!is_pair(&a, &b, 31) || -a.shift > 22 || -b.shift > 22)
                 return 0;
@@ -291,7 +281,7 @@ static uint32_t *pack_four(const mur_conv_s8 *layer, const mur_conv_plain *plain
     uint32_t shifts = 0;
 
     for (int32_t pair = 0; pair < 2; pair++, c += 2) {
-        view a = view_of(layer, plain, c), b = view_of(layer, plain, c + 1);
+        mur_dsp_view a = mur_dsp_view_of(layer, plain, c), b = mur_dsp_view_of(layer, plain, c + 1);
         uint32_t *to = pack_pair(&a, &b, &runs, 2, out + pair);
 
         to[0] = (uint32_t)a.mul;
@@ -335,7 +325,8 @@ int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pla
     return s->out_w > 1 && s->out_c / s->groups > 3 && inputs % 8 != 0 &&
            (s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1 ||
             mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS) &&
-           mur_dsp_conv_few_s8_packed_bytes(layer) <= 10240 && are_simple(layer, plain, 31, 22);
+           mur_dsp_conv_few_s8_packed_bytes(layer) <= 10240 &&
+           mur_dsp_are_simple(layer, plain, 31, 22);
 }
 
 size_t mur_dsp_conv_few_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -352,7 +343,7 @@ static uint32_t *pack_few(const mur_conv_s8 *layer, const mur_conv_plain *plain,
     uint32_t *scale = out + 4 + 4 * pairs;
 
     for (int32_t c = 0; c < 4; c++, out++) {
-        view v = view_of(layer, plain, first + c);
+        mur_dsp_view v = mur_dsp_view_of(layer, plain, first + c);
 
         *out = 2 * (uint32_t)v.bias;
         for (int32_t i = 0; i < pairs; i++) {
@@ -411,7 +402,7 @@ NARROW(single, conv_narrow_s8, conv_s8)
 int mur_dsp_conv_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        view v = plain_view(layer, plain, c);
+        mur_dsp_view v = mur_dsp_plain_view(layer, plain, c);
 
         if (v.least < INT32_MIN || v.most > INT32_MAX)
             return 0;
@@ -429,8 +420,8 @@ size_t mur_dsp_conv_wide_s8_packed_bytes(const mur_conv_s8 *layer)
 }
 
 /* weights of a and b for inputs i and i + 2, one per byte; `zero` is their zero point */
-static uint32_t bytes_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t i,
-                           int32_t zero)
+static uint32_t bytes_word(const mur_dsp_view *a, const mur_dsp_view *b, const mur_dsp_runs *runs,
+                           int32_t i, int32_t zero)
 {
     return (uint8_t)weight_at(a, runs, i, zero) |
            (uint32_t)(uint8_t)weight_at(b, runs, i, zero) << 8 |
@@ -445,8 +436,8 @@ void mur_dsp_conv_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *p
     uint32_t *out = (uint32_t *)(channel + layer->shape.out_c);
 
     for (int32_t c = 0; c < layer->shape.out_c;) {
-        view pair[2];
-        int32_t count = take_pair(layer, plain, plain_view, c, &pair[0], &pair[1]);
+        mur_dsp_view pair[2];
+        int32_t count = take_pair(layer, plain, mur_dsp_plain_view, c, &pair[0], &pair[1]);
 
         c += count;
         for (int32_t i = 0; i < count; i++, channel++) {
@@ -472,9 +463,9 @@ size_t mur_dsp_conv_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
 static int fc_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     for (int32_t c = 0; c < layer->shape.out_c;) {
-        view a, b;
+        mur_dsp_view a, b;
 
-        c += take_pair(layer, plain, plain_view, c, &a, &b);
+        c += take_pair(layer, plain, mur_dsp_plain_view, c, &a, &b);
         if (!is_simple(&a, 32) || !is_simple(&b, 32) || !fits_halfwords(&a, &b))
             return 0;
     }
@@ -491,7 +482,8 @@ static size_t fc_weight_bytes(const mur_conv_s8 *layer)
 
 /* The weights of a and b for the inputs at k and k + 2. If inputs are no fours, the first word has
  * those that are left, and weights of 0. */
-static uint32_t fc_word(const view *a, const view *b, const mur_dsp_runs *runs, int32_t k)
+static uint32_t fc_word(const mur_dsp_view *a, const mur_dsp_view *b, const mur_dsp_runs *runs,
+                        int32_t k)
 {
     int32_t left = runs->bytes & 3;
     uint32_t word;
@@ -510,10 +502,10 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
 
     for (int32_t c = 0; c < layer->shape.out_c; c += 4) {
         int32_t pairs = layer->shape.out_c - c > 2 ? 2 : 1;
-        view a[2], b[2];
+        mur_dsp_view a[2], b[2];
 
         for (int32_t i = 0; i < pairs; i++)
-            (void)take_pair(layer, plain, plain_view, c + 2 * i, &a[i], &b[i]);
+            (void)take_pair(layer, plain, mur_dsp_plain_view, c + 2 * i, &a[i], &b[i]);
         for (int32_t k = 0; k < runs.words; k++)
             for (int32_t i = 0; i < pairs; i++) {
                 *out++ = fc_word(&a[i], &b[i], &runs, 4 * k);
@@ -525,271 +517,6 @@ static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plai
 MUR_FC_KERNEL(dsp, fc_s8, MUR_FC_ONE)
 MUR_FC_KERNEL(dsp, fc_coded_s8, MUR_FC_CODED)
 MUR_FC_KERNEL(dsp, fc_each_s8, MUR_FC_EACH)
-
-/* ---- depthwise ---- */
-
-static int has_plane(const mur_conv_s8 *layer)
-{
-    int32_t size = layer->shape.kernel_h;
-
-    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c == layer->shape.in_c &&
-           layer->shape.kernel_w == size && (size == 3 || size == 5 || size == 7) &&
-           layer->shape.stride_w <= 2 && layer->shape.dilation_h == 1 &&
-           layer->shape.dilation_w == 1;
-}
-
-int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return layer->shape.kernel_h > 3 && has_plane(layer) && are_simple(layer, plain, 32, 31);
-}
-
-static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
-{
-    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
-
-    return (size_t)layer->shape.in_c * (size_t)(4 * words + mur_dsp_plane_lead(words) + taps);
-}
-
-static void pack_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, viewer *look,
-                        int32_t words, void *packed)
-{
-    uint32_t *head = packed;
-    uint8_t *tail = (uint8_t *)(head + words * layer->shape.in_c);
-
-    for (int32_t c = 0; c < layer->shape.in_c; c++) {
-        view v = look(layer, plain, c);
-
-        *head++ = (uint32_t)v.bias;
-        if (words == MUR_DSP_PLANE_WORDS) {
-            *head++ = 2 * (uint32_t)v.mul;
-            *tail++ = (uint8_t)-v.shift;
-        } else {
-            *head++ = (uint32_t)v.mul;
-            *head++ = (uint32_t)v.shift;
-        }
-        if (v.weights)
-            memcpy(tail, v.weights, (size_t)v.count);
-        else
-            memset(tail, 0, (size_t)v.count);
-        tail += v.count;
-    }
-}
-
-size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
-}
-
-void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    pack_planes(layer, plain, view_of, MUR_DSP_PLANE_WORDS, packed);
-}
-
-size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return MUR_DSP_PLANE_WEIGHTS * 4 +
-           (size_t)mur_dsp_plane_rows(layer) * (size_t)mur_dsp_plane_columns(layer) * 2;
-}
-
-/* ---- depthwise 3x3 ---- */
-
-/* doubled sums of 32 bits; what is added ahead of shifts, up to 2^31 */
-int mur_dsp_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return layer->shape.kernel_h == 3 && layer->shape.stride_h == layer->shape.stride_w &&
-           has_plane(layer) && are_simple(layer, plain, 31, 22);
-}
-
-size_t mur_dsp_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
-}
-
-void mur_dsp_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                 void *packed)
-{
-    pack_planes(layer, plain, view_of, MUR_DSP_PLANE_WORDS, packed);
-}
-
-/* with what the windows of a single row's pair touch below the plane */
-size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return (size_t)(mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) +
-                    (layer->shape.out_h == 1 ? 2 * layer->shape.stride_h : 0)) *
-           2;
-}
-
-/* ---- depthwise, any window ---- */
-
-/* bytes of the plane of four channels */
-static size_t quad_plane_bytes(const mur_conv_s8 *layer)
-{
-    return 4 * (size_t)mur_dsp_taps_rows(&layer->shape) *
-           (size_t)mur_dsp_taps_columns(&layer->shape);
-}
-
-/* bytes of input that an output which may lie on it leaves to scratch */
-static size_t free_bytes(const mur_conv_shape *s)
-{
-    return s->out_c == s->in_c && s->out_h <= s->in_h && s->out_w <= s->in_w
-               ? (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c
-               : 0;
-}
-
-/* One or two channels are no four. A plane is no larger than an output that may lie on its input,
- * or little; with all of scratch a layer takes a tenth more than input and output, and 2 KiB. */
-static int are_quads(const mur_conv_s8 *layer, const mur_conv_plain *plain, size_t plane_size,
-                     size_t scratch)
-{
-    const mur_conv_shape *s = &layer->shape;
-    size_t in = (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c;
-    size_t out = (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
-
-    return s->groups == s->in_c && s->out_c > 2 && plane_size <= free_bytes(s) + 1640 &&
-           scratch <= free_bytes(s) + (in + out) / 10 + 2048 && are_simple(layer, plain, 31, 22);
-}
-
-int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return are_quads(layer, plain, quad_plane_bytes(layer),
-                     mur_dsp_depthwise_taps_s8_scratch_bytes(layer));
-}
-
-static size_t quad_bytes(const mur_conv_s8 *layer)
-{
-    return sizeof(mur_dsp_quad_head) +
-           4 * (size_t)layer->shape.kernel_h * (size_t)layer->shape.kernel_w;
-}
-
-size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return (size_t)(layer->shape.out_c + 3) / 4 * quad_bytes(layer);
-}
-
-void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                    void *packed)
-{
-    memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
-    for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        mur_dsp_quad_head *head =
-            (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
-        uint8_t *weights = (uint8_t *)(head + 1) + (c & 3);
-        view v = view_of(layer, plain, c);
-
-        head->bias[c & 3] = 2 * v.bias;
-        head->scale[c & 3].mul = v.mul;
-        head->scale[c & 3].shift = -v.shift - 1;
-        for (int32_t i = 0; v.weights && i < v.count; i++)
-            weights[4 * i] = (uint8_t)v.weights[i];
-    }
-}
-
-size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
-
-    return ((size_t)taps + 1) * sizeof(mur_dsp_tap) + quad_plane_bytes(layer);
-}
-
-/* ---- depthwise, any window, by pairs of taps ---- */
-
-static size_t pairs_plane_bytes(const mur_dsp_pairs *p)
-{
-    return 16 * (size_t)mur_dsp_pairs_elements(p);
-}
-
-/* About the instructions of fours of channels: of each, what is more of those whose inputs do not
- * lie side by side, of a call, and of each four in a call. */
-typedef struct quad_cost {
-    int64_t four, apart, call, set;
-    size_t (*scratch)(const mur_conv_s8 *layer);
-} quad_cost;
-
-/* Calls are for up to eight bands of rows whose scratch is what an output leaves to it. */
-static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
-{
-    mur_conv_s8 band = *layer;
-
-    for (int32_t count = 1; count <= 8; count++) {
-        band.shape.out_h = (layer->shape.out_h + count - 1) / count;
-        if (cost->scratch(&band) <= free_bytes(&layer->shape))
-            return count;
-    }
-    return 1;
-}
-
-static int64_t layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
-{
-    const mur_conv_shape *s = &layer->shape;
-    int64_t fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
-
-    return fours * cost->four + apart * cost->apart +
-           calls_of(layer, cost) * (cost->call + fours * cost->set);
-}
-
-static int64_t taps_cost(const mur_conv_s8 *layer)
-{
-    const mur_conv_shape *s = &layer->shape;
-    int64_t taps = s->kernel_h * s->kernel_w;
-    int64_t pixels = (int64_t)mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
-    const quad_cost cost = { ((int64_t)s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
-                             8 * pixels, 300 + 4 * taps + 3 * pixels, 150 + 9 * taps,
-                             mur_dsp_depthwise_taps_s8_scratch_bytes };
-
-    return layer_cost(layer, &cost);
-}
-
-static int64_t pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
-{
-    int64_t taps = p->steps * p->along.kernel, elements = mur_dsp_pairs_elements(p);
-    const quad_cost cost = { mur_dsp_pairs_cost(p), 35 * mur_dsp_pairs_copied(p),
-                             600 + 30 * taps + 8 * elements, 150 * (p->phases + 1) + 25 * taps,
-                             mur_dsp_depthwise_pairs_s8_scratch_bytes };
-
-    return layer_cost(layer, &cost);
-}
-
-int mur_dsp_depthwise_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
-
-    return are_quads(layer, plain, pairs_plane_bytes(&p),
-                     mur_dsp_depthwise_pairs_s8_scratch_bytes(layer)) &&
-           pairs_cost(layer, &p) < taps_cost(layer);
-}
-
-MUR_CONV_WEIGHTS_AS(dsp, depthwise_pairs_s8, depthwise_taps_s8)
-
-size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
-
-    return 16 + (size_t)p.steps * (size_t)p.along.kernel * sizeof(mur_dsp_tap_pair) +
-           pairs_plane_bytes(&p);
-}
-
-/* ---- depthwise, wide ---- */
-
-int mur_dsp_depthwise_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return has_plane(layer) && mur_dsp_conv_wide_s8_fits(layer, plain);
-}
-
-size_t mur_dsp_depthwise_wide_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    return plane_bytes(layer, MUR_DSP_PLANE_WIDE_WORDS);
-}
-
-void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
-                                    void *packed)
-{
-    pack_planes(layer, plain, plain_view, MUR_DSP_PLANE_WIDE_WORDS, packed);
-}
-
-size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->shape.out_w * 4;
-}
 
 /* ---- matmul ---- */
 

@@ -1,0 +1,273 @@
+/* pack_dsp_depthwise.c - weights for this folder's depthwise kernels: mur_dsp_depthwise.h says how.
+ * On the host. */
+#include "mur_dsp_depthwise.h"
+#include "pack_dsp.h"
+
+#include <string.h>
+
+/* ---- planes of a channel ---- */
+
+static int has_plane(const mur_conv_s8 *layer)
+{
+    int32_t size = layer->shape.kernel_h;
+
+    return layer->shape.groups == layer->shape.in_c && layer->shape.out_c == layer->shape.in_c &&
+           layer->shape.kernel_w == size && (size == 3 || size == 5 || size == 7) &&
+           layer->shape.stride_w <= 2 && layer->shape.dilation_h == 1 &&
+           layer->shape.dilation_w == 1;
+}
+
+int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->shape.kernel_h > 3 && has_plane(layer) &&
+           mur_dsp_are_simple(layer, plain, 32, 31);
+}
+
+static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
+{
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
+
+    return (size_t)layer->shape.in_c * (size_t)(4 * words + mur_dsp_plane_lead(words) + taps);
+}
+
+static void pack_planes(const mur_conv_s8 *layer, const mur_conv_plain *plain, mur_dsp_viewer *look,
+                        int32_t words, void *packed)
+{
+    uint32_t *head = packed;
+    uint8_t *tail = (uint8_t *)(head + words * layer->shape.in_c);
+
+    for (int32_t c = 0; c < layer->shape.in_c; c++) {
+        mur_dsp_view v = look(layer, plain, c);
+
+        *head++ = (uint32_t)v.bias;
+        if (words == MUR_DSP_PLANE_WORDS) {
+            *head++ = 2 * (uint32_t)v.mul;
+            *tail++ = (uint8_t)-v.shift;
+        } else {
+            *head++ = (uint32_t)v.mul;
+            *head++ = (uint32_t)v.shift;
+        }
+        if (v.weights)
+            memcpy(tail, v.weights, (size_t)v.count);
+        else
+            memset(tail, 0, (size_t)v.count);
+        tail += v.count;
+    }
+}
+
+size_t mur_dsp_depthwise_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
+}
+
+void mur_dsp_depthwise_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
+{
+    pack_planes(layer, plain, mur_dsp_view_of, MUR_DSP_PLANE_WORDS, packed);
+}
+
+size_t mur_dsp_depthwise_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return MUR_DSP_PLANE_WEIGHTS * 4 +
+           (size_t)mur_dsp_plane_rows(layer) * (size_t)mur_dsp_plane_columns(layer) * 2;
+}
+
+/* ---- depthwise 3x3 ---- */
+
+/* doubled sums of 32 bits; what is added ahead of shifts, up to 2^31 */
+int mur_dsp_depthwise_3_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->shape.kernel_h == 3 && layer->shape.stride_h == layer->shape.stride_w &&
+           has_plane(layer) && mur_dsp_are_simple(layer, plain, 31, 22);
+}
+
+size_t mur_dsp_depthwise_3_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return plane_bytes(layer, MUR_DSP_PLANE_WORDS);
+}
+
+void mur_dsp_depthwise_3_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                 void *packed)
+{
+    pack_planes(layer, plain, mur_dsp_view_of, MUR_DSP_PLANE_WORDS, packed);
+}
+
+/* with what the windows of a single row's pair touch below the plane */
+size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)(mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) +
+                    (layer->shape.out_h == 1 ? 2 * layer->shape.stride_h : 0)) *
+           2;
+}
+
+/* ---- depthwise, any window ---- */
+
+/* bytes of the plane of four channels */
+static size_t quad_plane_bytes(const mur_conv_s8 *layer)
+{
+    return 4 * (size_t)mur_dsp_taps_rows(&layer->shape) *
+           (size_t)mur_dsp_taps_columns(&layer->shape);
+}
+
+/* bytes of input that an output which may lie on it leaves to scratch */
+static size_t free_bytes(const mur_conv_shape *s)
+{
+    return s->out_c == s->in_c && s->out_h <= s->in_h && s->out_w <= s->in_w
+               ? (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c
+               : 0;
+}
+
+/* One or two channels are no four. A plane is no larger than an output that may lie on its input,
+ * or little; with all of scratch a layer takes a tenth more than input and output, and 2 KiB. */
+static int are_quads(const mur_conv_s8 *layer, const mur_conv_plain *plain, size_t plane_size,
+                     size_t scratch)
+{
+    const mur_conv_shape *s = &layer->shape;
+    size_t in = (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c;
+    size_t out = (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
+
+    return s->groups == s->in_c && s->out_c > 2 && plane_size <= free_bytes(s) + 1640 &&
+           scratch <= free_bytes(s) + (in + out) / 10 + 2048 &&
+           mur_dsp_are_simple(layer, plain, 31, 22);
+}
+
+int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return are_quads(layer, plain, quad_plane_bytes(layer),
+                     mur_dsp_depthwise_taps_s8_scratch_bytes(layer));
+}
+
+static size_t quad_bytes(const mur_conv_s8 *layer)
+{
+    return sizeof(mur_dsp_quad_head) +
+           4 * (size_t)layer->shape.kernel_h * (size_t)layer->shape.kernel_w;
+}
+
+size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)(layer->shape.out_c + 3) / 4 * quad_bytes(layer);
+}
+
+void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                    void *packed)
+{
+    memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        mur_dsp_quad_head *head =
+            (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
+        uint8_t *weights = (uint8_t *)(head + 1) + (c & 3);
+        mur_dsp_view v = mur_dsp_view_of(layer, plain, c);
+
+        head->bias[c & 3] = 2 * v.bias;
+        head->scale[c & 3].mul = v.mul;
+        head->scale[c & 3].shift = -v.shift - 1;
+        for (int32_t i = 0; v.weights && i < v.count; i++)
+            weights[4 * i] = (uint8_t)v.weights[i];
+    }
+}
+
+size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
+
+    return ((size_t)taps + 1) * sizeof(mur_dsp_tap) + quad_plane_bytes(layer);
+}
+
+/* ---- depthwise, any window, by pairs of taps ---- */
+
+static size_t pairs_plane_bytes(const mur_dsp_pairs *p)
+{
+    return 16 * (size_t)mur_dsp_pairs_elements(p);
+}
+
+/* About the instructions of fours of channels: of each, what is more of those whose inputs do not
+ * lie side by side, of a call, and of each four in a call. */
+typedef struct quad_cost {
+    int64_t four, apart, call, set;
+    size_t (*scratch)(const mur_conv_s8 *layer);
+} quad_cost;
+
+/* Calls are for up to eight bands of rows whose scratch is what an output leaves to it. */
+static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
+{
+    mur_conv_s8 band = *layer;
+
+    for (int32_t count = 1; count <= 8; count++) {
+        band.shape.out_h = (layer->shape.out_h + count - 1) / count;
+        if (cost->scratch(&band) <= free_bytes(&layer->shape))
+            return count;
+    }
+    return 1;
+}
+
+static int64_t layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int64_t fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
+
+    return fours * cost->four + apart * cost->apart +
+           calls_of(layer, cost) * (cost->call + fours * cost->set);
+}
+
+static int64_t taps_cost(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int64_t taps = s->kernel_h * s->kernel_w;
+    int64_t pixels = (int64_t)mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
+    const quad_cost cost = { ((int64_t)s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
+                             8 * pixels, 300 + 4 * taps + 3 * pixels, 150 + 9 * taps,
+                             mur_dsp_depthwise_taps_s8_scratch_bytes };
+
+    return layer_cost(layer, &cost);
+}
+
+static int64_t pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
+{
+    int64_t taps = p->steps * p->along.kernel, elements = mur_dsp_pairs_elements(p);
+    const quad_cost cost = { mur_dsp_pairs_cost(p), 35 * mur_dsp_pairs_copied(p),
+                             600 + 30 * taps + 8 * elements, 150 * (p->phases + 1) + 25 * taps,
+                             mur_dsp_depthwise_pairs_s8_scratch_bytes };
+
+    return layer_cost(layer, &cost);
+}
+
+int mur_dsp_depthwise_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
+
+    return are_quads(layer, plain, pairs_plane_bytes(&p),
+                     mur_dsp_depthwise_pairs_s8_scratch_bytes(layer)) &&
+           pairs_cost(layer, &p) < taps_cost(layer);
+}
+
+MUR_CONV_WEIGHTS_AS(dsp, depthwise_pairs_s8, depthwise_taps_s8)
+
+size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
+
+    return 16 + (size_t)p.steps * (size_t)p.along.kernel * sizeof(mur_dsp_tap_pair) +
+           pairs_plane_bytes(&p);
+}
+
+/* ---- depthwise, wide ---- */
+
+int mur_dsp_depthwise_wide_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return has_plane(layer) && mur_dsp_conv_wide_s8_fits(layer, plain);
+}
+
+size_t mur_dsp_depthwise_wide_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return plane_bytes(layer, MUR_DSP_PLANE_WIDE_WORDS);
+}
+
+void mur_dsp_depthwise_wide_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                    void *packed)
+{
+    pack_planes(layer, plain, mur_dsp_plain_view, MUR_DSP_PLANE_WIDE_WORDS, packed);
+}
+
+size_t mur_dsp_depthwise_wide_s8_scratch_bytes(const mur_conv_s8 *layer)
+{
+    return mur_dsp_depthwise_s8_scratch_bytes(layer) + (size_t)layer->shape.out_w * 4;
+}
