@@ -94,6 +94,13 @@ static void draw_layer(mur_conv_s8 *l)
             shape->in_c = between(65, 150); /* more than vectors, or a kernel, take at a time */
         if (chance(3))
             shape->kernel_h = shape->kernel_w = 3;
+        else if (chance(2)) { /* more taps, of more pixels */
+            shape->in_h = between(6, 14);
+            shape->in_w = between(6, 14);
+            shape->in_c = between(1, 50);
+            shape->kernel_h = (uint16_t)between(2, 9);
+            shape->kernel_w = (uint16_t)(chance(3) ? shape->kernel_h : between(2, 9));
+        }
         shape->groups = shape->in_c;
         shape->out_c = shape->in_c * multiplier;
     } else if (chance(6)) {
@@ -105,7 +112,7 @@ static void draw_layer(mur_conv_s8 *l)
         shape->kernel_w = (uint16_t)between(1, 3);
         shape->in_c = between(1, 4);
         shape->out_c = between(4, 30);
-        if (chance(4)) { /* one */
+        if (chance(3)) { /* one */
             shape->kernel_h = shape->kernel_w = shape->stride_h = shape->stride_w = 1;
             shape->in_w = between(1, 40);
             shape->in_c = 1;
@@ -124,6 +131,10 @@ static void draw_layer(mur_conv_s8 *l)
     }
     pads_h = shape->pad_top + (int32_t)(draw() % shape->kernel_h);
     pads_w = shape->pad_left + (int32_t)(draw() % shape->kernel_w);
+    if (chance(4)) { /* windows inside the image */
+        shape->pad_top = shape->pad_left = 0;
+        pads_h = pads_w = 0;
+    }
     shape->out_h = extent(shape->in_h, shape->kernel_h, shape->stride_h, shape->dilation_h, pads_h);
     shape->out_w = extent(shape->in_w, shape->kernel_w, shape->stride_w, shape->dilation_w, pads_w);
     shape->in_pitch = shape->in_w * shape->in_c + (chance(4) ? between(1, 9) : 0);

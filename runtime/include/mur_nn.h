@@ -78,6 +78,10 @@ typedef struct mur_conv_s8 {
     const void *packed; /* what mur_ISA_NAME_pack wrote */
 } mur_conv_s8;
 
+/* Bytes of input, output and scratch that are too few for a depthwise layer to be computed in bands
+ * of rows, which would share less scratch. */
+enum { MUR_CONV_SMALL = 2048 };
+
 /* A layer's weights as the world knows them. */
 typedef struct mur_conv_plain {
     const int8_t *weights; /* [out_c][kernel_h][kernel_w][in_c / groups] */

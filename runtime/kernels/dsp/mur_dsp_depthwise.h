@@ -41,8 +41,9 @@ static inline int32_t *mur_dsp_plane_sums(const mur_conv_s8 *layer, uint32_t *sc
                        mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer) / 2);
 }
 
-/* mur_dsp_depthwise_taps_s8's packed weights are of four channels each, the last four filled up
- * with zeros: mur_dsp_quad_head, then the kernel row by row as int8 [taps][4]. */
+/* mur_dsp_depthwise_pairs_s8's packed weights are of four channels each, those behind the fours
+ * together with channels before them, or zeros if there are none: mur_dsp_quad_head, then the
+ * kernel row by row as int8 [taps][4]. */
 
 typedef struct mur_dsp_quad_head {
     int32_t bias[4]; /* with -in_zero * the sum of the weights, doubled */
@@ -51,12 +52,62 @@ typedef struct mur_dsp_quad_head {
     } scale[4];
 } mur_dsp_quad_head;
 
-/* A tap: bytes from a window's first pixel in the plane, and its weights, doubled, as halves.
- * Behind the last one is an offset of -1. */
-typedef struct mur_dsp_tap {
-    int32_t offset;
-    uint32_t even, odd; /* of channels 0 and 2, 1 and 3 */
-} mur_dsp_tap;
+static inline int32_t mur_dsp_quad_bytes(const mur_conv_shape *s)
+{
+    return (int32_t)sizeof(mur_dsp_quad_head) + 4 * s->kernel_h * s->kernel_w;
+}
+
+/* the input of a channel of outputs, of which each input has so many; the first for one before it
+ */
+static inline int32_t mur_dsp_lane(int32_t channel, int32_t times)
+{
+    return channel > 0 ? channel / times : 0;
+}
+
+/* mur_dsp_depthwise_taps_s8 has them as a list if all lists are no more than so many bytes: four
+ * biases, doubled; of an odd number of taps the first one's weights, of channels 0 and 2 and of 1
+ * and 3, doubled, as halves; of pairs of the others the weights of each channel, as those; four
+ * mur_dsp_tap_scale. */
+enum { MUR_DSP_TAPS_LISTS = 2048 };
+
+/* words of a list */
+static inline int32_t mur_dsp_taps_words(const mur_conv_shape *s)
+{
+    return 16 + 2 * s->kernel_h * s->kernel_w;
+}
+
+static inline int32_t mur_dsp_taps_listed(const mur_conv_shape *s)
+{
+    return (s->out_c + 3) / 4 * mur_dsp_taps_words(s) * 4 <= MUR_DSP_TAPS_LISTS;
+}
+
+/* bytes of four channels' packed weights */
+static inline int32_t mur_dsp_taps_four_bytes(const mur_conv_shape *s)
+{
+    return mur_dsp_taps_listed(s) ? 4 * mur_dsp_taps_words(s) : mur_dsp_quad_bytes(s);
+}
+
+/* How many words of scratch say where taps lie, of three pairs each: of taps in pairs behind the
+ * first, or the first pair, but for so many as mur_dsp_taps has. */
+enum { MUR_DSP_TAPS_NEAR = 10 };
+
+static inline int32_t mur_dsp_taps_far(const mur_conv_shape *s)
+{
+    int32_t places = (s->kernel_h * s->kernel_w - 1) & ~1;
+
+    return places > MUR_DSP_TAPS_NEAR ? (places - MUR_DSP_TAPS_NEAR + 5) / 6 * 6 : 0;
+}
+
+/* doubled weights of four channels, of a tap as bytes a and of another as b */
+static inline void mur_dsp_double_pair(uint32_t a, uint32_t b, uint32_t *to)
+{
+    uint32_t low = mur_halves(a, b), high = mur_upper_halves(a, b);
+
+    to[0] = mur_sxtab16(mur_sxtb16(low), low);
+    to[1] = mur_sxtab16_odd(mur_sxtb16_odd(low), low);
+    to[2] = mur_sxtab16(mur_sxtb16(high), high);
+    to[3] = mur_sxtab16_odd(mur_sxtb16_odd(high), high);
+}
 
 /* Every how many rows, or columns, of the image the plane of four channels has: it has none that no
  * window touches. */
@@ -88,12 +139,23 @@ static inline int32_t mur_dsp_taps_columns(const mur_conv_shape *s)
            (s->kernel_w - 1) * s->dilation_w + 1;
 }
 
-/* mur_dsp_depthwise_pairs_s8 takes the same packed weights, and taps of a layer in pairs across its
- * lines of outputs, which are rows or columns. */
+/* mur_dsp_depthwise_pairs_s8 takes taps of a layer in pairs across its lines of outputs, which are
+ * rows or columns. */
 
 typedef struct mur_dsp_side {
     int32_t in, out, kernel, stride, dilation, pad;
 } mur_dsp_side;
+
+static inline mur_dsp_side mur_dsp_side_rows(const mur_conv_shape *s)
+{
+    return (mur_dsp_side){ s->in_h, s->out_h, s->kernel_h, s->stride_h, s->dilation_h, s->pad_top };
+}
+
+static inline mur_dsp_side mur_dsp_side_columns(const mur_conv_shape *s)
+{
+    return (
+        mur_dsp_side){ s->in_w, s->out_w, s->kernel_w, s->stride_w, s->dilation_w, s->pad_left };
+}
 
 /* The plane's elements are four words, of each channel the inputs of a pair of taps. A line has
  * `phases` times `length` of them: windows that lie side by side are in one phase. */
@@ -127,10 +189,7 @@ static inline int32_t mur_dsp_divisor(int32_t a, int32_t b)
 
 static inline mur_dsp_pairs mur_dsp_pairs_along(const mur_conv_shape *s, int32_t is_down)
 {
-    const mur_dsp_side rows = { s->in_h,     s->out_h,      s->kernel_h,
-                                s->stride_h, s->dilation_h, s->pad_top };
-    const mur_dsp_side columns = { s->in_w,     s->out_w,      s->kernel_w,
-                                   s->stride_w, s->dilation_w, s->pad_left };
+    const mur_dsp_side rows = mur_dsp_side_rows(s), columns = mur_dsp_side_columns(s);
     mur_dsp_pairs p = {
         is_down ? columns : rows, is_down ? rows : columns, is_down, 0, 0, 0, 0, 0, 0
     };
@@ -165,7 +224,7 @@ static inline int64_t mur_dsp_pairs_cost(const mur_dsp_pairs *p)
     int32_t taps = p->steps * p->along.kernel;
 
     return (int64_t)(57 + 18 * taps) * p->across.out * ((p->along.out + 1) >> 1) +
-           15 * mur_dsp_pairs_copied(p) + 150 * p->phases;
+           13 * mur_dsp_pairs_copied(p) + 150 * p->phases;
 }
 
 static inline mur_dsp_pairs mur_dsp_pairs_of(const mur_conv_shape *s)
@@ -175,6 +234,22 @@ static inline mur_dsp_pairs mur_dsp_pairs_of(const mur_conv_shape *s)
     /* modulo 2^32, which layers in a core's memory do not reach */
     return (uint32_t)mur_dsp_pairs_cost(&down) <= (uint32_t)mur_dsp_pairs_cost(&right) ? down
                                                                                        : right;
+}
+
+/* do windows touch what is outside the image? */
+static inline int32_t mur_dsp_has_border(const mur_dsp_side *side)
+{
+    return side->pad > 0 ||
+           (side->out - 1) * side->stride + (side->kernel - 1) * side->dilation >= side->in;
+}
+
+/* does mur_dsp_depthwise_taps_s8 read windows where they lie? */
+static inline int32_t mur_dsp_taps_in_place(const mur_conv_shape *s)
+{
+    const mur_dsp_side rows = mur_dsp_side_rows(s), columns = mur_dsp_side_columns(s);
+
+    return s->out_c == s->in_c && s->in_c > 3 && !mur_dsp_has_border(&rows) &&
+           !mur_dsp_has_border(&columns);
 }
 
 /* for the output's zero point */

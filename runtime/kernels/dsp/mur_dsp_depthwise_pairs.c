@@ -61,18 +61,8 @@ static __attribute__((noinline)) void set_weights(const work *k, const mur_dsp_q
     for (int32_t i = k->p.across.kernel; i > 0; i -= 2, w += 2 * across) {
         const int8_t *at = w;
 
-        for (int32_t j = k->p.along.kernel; j > 0; j--, at += along, pair++) {
-            uint32_t a = mur_four(at), b = i > 1 ? mur_four(at + across) : 0;
-            uint32_t a_even = mur_sxtab16(mur_sxtb16(a), a);
-            uint32_t a_odd = mur_sxtab16_odd(mur_sxtb16_odd(a), a);
-            uint32_t b_even = mur_sxtab16(mur_sxtb16(b), b);
-            uint32_t b_odd = mur_sxtab16_odd(mur_sxtb16_odd(b), b);
-
-            pair->w[0] = mur_halves(a_even, b_even);
-            pair->w[1] = mur_halves(a_odd, b_odd);
-            pair->w[2] = mur_upper_halves(a_even, b_even);
-            pair->w[3] = mur_upper_halves(a_odd, b_odd);
-        }
+        for (int32_t j = k->p.along.kernel; j > 0; j--, at += along, pair++)
+            mur_dsp_double_pair(mur_four(at), i > 1 ? mur_four(at + across) : 0, pair->w);
     }
 }
 
@@ -102,14 +92,14 @@ static __attribute__((noinline, cold)) int32_t set_runs(work *k, int8_t *out)
 
 /* the inputs of four outputs that are not four channels side by side, of lines as in `copy` */
 static __attribute__((noinline)) void copy_apart(const mur_dsp_pair_copy *copy, int32_t first,
-                                                 int32_t channels, int32_t times)
+                                                 int32_t times)
 {
     const int8_t *a = copy->a, *b = copy->b;
     uint32_t *to = copy->to;
     int32_t from[4];
 
     for (int32_t c = 0; c < 4; c++)
-        from[c] = (first + (c < channels ? c : channels - 1)) / times;
+        from[c] = mur_dsp_lane(first + c, times) - mur_dsp_lane(first, times);
     for (int32_t y = copy->lines; y > 0; y--, a += copy->next, b += copy->next) {
         for (int32_t x = copy->count; x > 0; x--, a += copy->a_step, b += copy->b_step)
             for (int32_t c = 0; c < 4; c++)
@@ -124,10 +114,9 @@ static int32_t first_place(int32_t at, int32_t stride)
     return at > 0 ? (at + stride - 1) / stride : 0;
 }
 
-/* Four channels of a phase to the plane, of which the first is the `first` of its input's outputs.
- * Lines whose taps are both inside the image go together. */
-static void copy_phase(const work *k, int32_t phase, const int8_t *in, int32_t first,
-                       int32_t channels, int32_t times)
+/* The inputs of four outputs of a phase to the plane, of which `first` is the first. Lines whose
+ * taps are both inside the image go together. */
+static void copy_phase(const work *k, int32_t phase, const int8_t *in, int32_t first, int32_t times)
 {
     const mur_dsp_side *x = &k->p.along, *y = &k->p.across;
     int32_t shift = x->pad - phase * k->p.grain;
@@ -136,6 +125,7 @@ static void copy_phase(const work *k, int32_t phase, const int8_t *in, int32_t f
     const uint32_t border = (uint8_t)k->layer->in_zero * 0x1010101u;
     mur_dsp_pair_copy copy;
 
+    in += mur_dsp_lane(first, times);
     copy.count = (end < k->p.length ? end : k->p.length) - place;
     copy.to_next = k->pitch - ELEMENT * copy.count;
     for (int32_t line = 0; copy.count > 0 && line < k->p.lines; line += copy.lines) {
@@ -152,25 +142,18 @@ static void copy_phase(const work *k, int32_t phase, const int8_t *in, int32_t f
         copy.next = k->p.every * k->in_across - copy.count * x->stride * k->in_along;
         if (!is_a && !is_b)
             continue;
-        if (channels == 4 && times == 1)
+        if (first >= 0 && times == 1)
             mur_dsp_pairs_copy(&copy);
         else
-            copy_apart(&copy, first, channels, times);
+            copy_apart(&copy, first, times);
     }
-}
-
-/* do windows touch what is outside the image? */
-static int32_t has_border(const mur_dsp_side *side)
-{
-    return side->pad > 0 ||
-           (side->out - 1) * side->stride + (side->kernel - 1) * side->dilation >= side->in;
 }
 
 static __attribute__((noinline, cold)) void set_border(const work *k)
 {
     uint32_t border = ((uint32_t)k->layer->in_zero & 0xffffu) * 0x10001u;
 
-    if (!has_border(&k->p.along) && !has_border(&k->p.across))
+    if (!mur_dsp_has_border(&k->p.along) && !mur_dsp_has_border(&k->p.across))
         return;
     for (uint32_t *to = k->plane; to < k->plane + k->p.lines * (k->pitch / 4); to += WORDS)
         to[0] = to[1] = to[2] = to[3] = border;
@@ -180,7 +163,7 @@ void mur_dsp_depthwise_pairs_s8(const mur_conv_s8 *layer, const int8_t *in, int8
                                 void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
-    int32_t taps = s->kernel_h * s->kernel_w, times = s->out_c / s->in_c, runs;
+    int32_t times = s->out_c / s->in_c, runs;
     const uint8_t *packed = layer->packed;
     mur_dsp_tap_scale scales[4];
     work k;
@@ -199,18 +182,20 @@ void mur_dsp_depthwise_pairs_s8(const mur_conv_s8 *layer, const int8_t *in, int8
     runs = set_runs(&k, out);
     for (int32_t c = 0; c < s->out_c; c += 4) {
         const mur_dsp_quad_head *head = (const void *)packed;
-        int32_t channels = s->out_c - c < 4 ? s->out_c - c : 4;
+        int32_t channels = s->out_c - c < 4 ? s->out_c - c : 4, first = c + channels - 4;
 
         set_weights(&k, head);
         mur_dsp_set_scales(head, layer->output.zero, scales);
-        packed += sizeof(*head) + 4 * (uint32_t)taps;
+        packed += mur_dsp_quad_bytes(s);
         for (int32_t phase = 0; phase < k.p.phases; phase++)
-            copy_phase(&k, phase, in + c / times, c % times, channels, times);
+            copy_phase(&k, phase, in, first, times);
         for (int32_t i = 0; i < runs; i++) {
-            k.runs[i].channels = channels;
-            k.runs[i].scales_end = scales + channels;
-            mur_dsp_pairs_run(&k.runs[i]);
-            k.runs[i].out += 4;
+            mur_dsp_pair_run run = k.runs[i];
+
+            run.channels = channels;
+            run.scales_end = scales + 4;
+            run.out += first;
+            mur_dsp_pairs_run(&run);
         }
     }
     mur_dsp_clamp(layer, out);

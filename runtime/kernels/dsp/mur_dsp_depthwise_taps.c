@@ -1,9 +1,10 @@
 /* mur_dsp_depthwise_taps.c - depthwise convolutions of any window, stride, dilation and
  * multiplier in TensorFlow Lite's arithmetic, four output channels at a time.
  *
- * All that the windows of four outputs touch is copied to scratch as one plane, a word a pixel,
- * borders and all; so outputs may overwrite inputs. A list of taps says where a window's pixels
- * lie: any two outputs share its loads. */
+ * Where all taps lie inside the image, and outputs see channels side by side, windows are read
+ * where they lie: outputs are written in the image's order, so those that lie on the input
+ * overwrite no more than what is read. Otherwise all that the windows of four outputs touch is
+ * copied to scratch as one plane, a word a pixel, borders and all. */
 #include "mur_dsp_depthwise.h"
 #include "mur_dsp_taps.h"
 #include "mur_nn_arith.h"
@@ -16,27 +17,6 @@ typedef struct quad_copy {
     int32_t step, columns, rows; /* bytes from pixel to pixel; at least 1 */
     int32_t to_rest, from_rest;  /* bytes from a row's end to the next */
 } quad_copy;
-
-static __attribute__((noinline, cold)) void set_offsets(const mur_conv_shape *s, mur_dsp_tap *tap)
-{
-    int32_t pitch = 4 * s->dilation_h * mur_dsp_taps_columns(s);
-
-    for (int32_t i = 0; i < s->kernel_h; i++)
-        for (int32_t j = 0; j < s->kernel_w; j++, tap++)
-            tap->offset = i * pitch + 4 * j * s->dilation_w;
-    tap->offset = -1;
-}
-
-/* doubled weights of four channels */
-static void set_weights(const int8_t *w, mur_dsp_tap *tap, int32_t taps)
-{
-    for (; taps > 0; taps--, w += 4, tap++) {
-        uint32_t four = mur_four(w);
-
-        tap->even = mur_sxtab16(mur_sxtb16(four), four);
-        tap->odd = mur_sxtab16_odd(mur_sxtb16_odd(four), four);
-    }
-}
 
 /* the inputs of four outputs, side by side */
 #if MUR_HAVE_DSP
@@ -83,88 +63,30 @@ static void copy_fours(const quad_copy *copy)
 }
 #endif
 
-/* The inputs of four outputs to the plane, the first of which is the `first` of its input's
- * `times`; of channels that are not there, the last one's. */
-static __attribute__((noinline)) void copy_quad(const quad_copy *copy, int32_t first,
-                                                int32_t channels, int32_t times)
+/* The inputs of four outputs to the plane, of which `first` is the first; of channels before the
+ * input's, its own first. */
+static __attribute__((noinline)) void copy_quad(quad_copy *copy, const int8_t *in, int32_t first,
+                                                int32_t times)
 {
-    const uint8_t *a, *b, *c, *d;
     uint32_t *to = copy->to;
+    const uint8_t *from[4];
 
-    if (channels == 4 && times == 1) {
+    if (copy->rows <= 0 || copy->columns <= 0) /* borders alone */
+        return;
+    if (first >= 0 && times == 1) {
+        copy->from = in + first;
         copy_fours(copy);
         return;
     }
-    a = (const uint8_t *)copy->from;
-    b = a + (first + (channels > 1)) / times;
-    c = a + (first + (channels > 2 ? 2 : channels - 1)) / times;
-    d = a + (first + channels - 1) / times;
+    for (int32_t c = 0; c < 4; c++)
+        from[c] = (const uint8_t *)in + mur_dsp_lane(first + c, times);
     for (int32_t y = 0; y < copy->rows; y++, to += copy->to_rest / 4) {
         int32_t at = y * (copy->columns * copy->step + copy->from_rest);
 
         for (int32_t x = copy->columns; x > 0; x--, at += copy->step)
-            *to++ = a[at] | (uint32_t)b[at] << 8 | (uint32_t)c[at] << 16 | (uint32_t)d[at] << 24;
+            *to++ = from[0][at] | (uint32_t)from[1][at] << 8 | (uint32_t)from[2][at] << 16 |
+                    (uint32_t)from[3][at] << 24;
     }
-}
-
-/* An output: its window and its place, and bytes from them to those of the next in a line. */
-typedef struct place {
-    const uint8_t *x;
-    int8_t *out;
-    int32_t x_step, out_step;
-} place;
-
-/* `pairs` pairs in each of `lines` lines, the next line behind the first by `across`; returns what
- * is behind *run */
-static __attribute__((noinline, cold)) mur_dsp_taps *
-set_run(mur_dsp_taps *run, const place *first, const place *across, int32_t pairs, int32_t lines)
-{
-    run->x[0] = first->x;
-    run->x[1] = first->x + first->x_step;
-    run->out[0] = first->out;
-    run->out[1] = first->out + first->out_step;
-    run->x_step = 2 * first->x_step;
-    run->out_step = 2 * first->out_step;
-    run->left = run->pairs = pairs;
-    run->lines = lines;
-    run->x_next = across->x_step - pairs * run->x_step;
-    run->out_next = across->out_step - pairs * run->out_step;
-    return run + 1;
-}
-
-static void go_to(place *at, const place *step, int32_t steps)
-{
-    at->x += steps * step->x_step;
-    at->out += steps * step->out_step;
-}
-
-/* All outputs, in lines along the longer side; of odd lines the last outputs are a line across, of
- * which the last may make a pair with itself. Returns what is behind the last of up to three runs.
- */
-static __attribute__((noinline, cold)) mur_dsp_taps *
-set_runs(const mur_conv_shape *s, const uint8_t *plane, int8_t *out, mur_dsp_taps *run)
-{
-    int32_t down = s->stride_h / mur_dsp_taps_every_row(s) * mur_dsp_taps_columns(s);
-    place row = { plane, out, 4 * (s->stride_w / mur_dsp_taps_every_column(s)), s->out_c };
-    place column = { plane, out, 4 * down, s->out_pitch };
-    int32_t is_row = s->out_w >= s->out_h, length = is_row ? s->out_w : s->out_h;
-    int32_t lines = is_row ? s->out_h : s->out_w;
-    place *along = is_row ? &row : &column, *across = is_row ? &column : &row;
-
-    if (lines <= 0)
-        return run;
-    if (length > 1)
-        run = set_run(run, along, across, length >> 1, lines);
-    if ((length & 1) == 0)
-        return run;
-    go_to(across, along, length - 1);
-    if (lines > 1)
-        run = set_run(run, across, along, lines >> 1, 1);
-    if ((lines & 1) == 0)
-        return run;
-    go_to(across, across, lines - 1);
-    across->x_step = across->out_step = 0;
-    return set_run(run, across, along, 1, 1);
 }
 
 /* the plane's border, if it has one, and how the image's pixels get there */
@@ -188,38 +110,144 @@ static __attribute__((noinline, cold)) quad_copy set_plane(const mur_conv_s8 *la
     return copy;
 }
 
+/* a list of weights, from bytes */
+static __attribute__((noinline)) void set_list(const mur_dsp_quad_head *head, int32_t taps,
+                                               int32_t zero, uint32_t *list)
+{
+    const int8_t *w = (const int8_t *)(head + 1);
+
+    for (int32_t c = 0; c < 4; c++)
+        *list++ = (uint32_t)head->bias[c];
+    if (taps & 1) {
+        uint32_t four = mur_four(w);
+
+        *list++ = mur_sxtab16(mur_sxtb16(four), four);
+        *list++ = mur_sxtab16_odd(mur_sxtb16_odd(four), four);
+        w += 4;
+    }
+    for (; taps > 1; taps -= 2, w += 8, list += 4)
+        mur_dsp_double_pair(mur_four(w), mur_four(w + 4), list);
+    mur_dsp_set_scales(head, zero, (mur_dsp_tap_scale *)(void *)list);
+}
+
+/* Outputs one behind the other, and bytes from one to the next. */
+typedef struct side {
+    int32_t count, x_step, out_step;
+} side;
+
+/* What does not change from four channels to four. */
+typedef struct work {
+    const mur_conv_shape *s;
+    side along, across; /* of a line, and from line to line */
+    mur_dsp_taps run;
+} work;
+
+/* Lines are the longer side, unless outputs may lie on the input. */
+static __attribute__((noinline, cold)) void set_sides(work *k, int32_t is_in_place, int32_t pixel,
+                                                      int32_t pitch)
+{
+    const mur_conv_shape *s = k->s;
+    int32_t down = is_in_place ? s->stride_h : s->stride_h / mur_dsp_taps_every_row(s);
+    int32_t right = is_in_place ? s->stride_w : s->stride_w / mur_dsp_taps_every_column(s);
+    const side rows = { s->out_h, down * pitch, s->out_pitch };
+    const side columns = { s->out_w, right * pixel, s->out_c };
+    int32_t is_down = s->out_w < (is_in_place ? 2 : s->out_h);
+
+    k->along = is_down ? rows : columns;
+    k->across = is_down ? columns : rows;
+    k->run.x_step = k->along.x_step;
+    k->run.out_step = k->along.out_step;
+}
+
+static __attribute__((noinline, cold)) void set_places(work *k, int32_t *far, int32_t pixel,
+                                                       int32_t pitch)
+{
+    const mur_conv_shape *s = k->s;
+    mur_dsp_taps *run = &k->run;
+    int32_t taps = s->kernel_h * s->kernel_w, column = 0, row = 0;
+
+    run->taps = taps;
+    run->far = far;
+    run->far_end = far + mur_dsp_taps_far(s);
+    for (int32_t tap = 0; tap < taps; tap++) {
+        int32_t at = row * s->dilation_h * pitch + column * s->dilation_w * pixel;
+
+        if (tap == 1)
+            run->second = at;
+        if (tap > 1 - (taps & 1)) {
+            if (far < run->far_end)
+                *far++ = at;
+            else
+                run->near[MUR_DSP_TAPS_NEAR - taps + tap] = at;
+        }
+        if (++column == s->kernel_w) {
+            column = 0;
+            row++;
+        }
+    }
+}
+
+/* lines of outputs, as often as `fours` says, each time with weights list_four bytes ahead */
+static __attribute__((noinline)) void run_lines(mur_dsp_taps *run, const side *line,
+                                                const side *lines, const side *fours,
+                                                int32_t list_four)
+{
+    run->x_end = run->x + line->count * line->x_step;
+    run->x_pitch = lines->x_step;
+    run->x_next = lines->x_step - line->count * line->x_step;
+    run->out_next = lines->out_step - line->count * line->out_step;
+    run->left = run->lines = lines->count;
+    run->x_four = fours->x_step - lines->count * lines->x_step;
+    run->out_four = fours->out_step - lines->count * lines->out_step;
+    run->list_four = list_four;
+    run->fours = fours->count;
+    mur_dsp_taps_run(run);
+}
+
 void mur_dsp_depthwise_taps_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
                                void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
     int32_t taps = s->kernel_h * s->kernel_w, times = s->out_c / s->in_c;
+    int32_t is_in_place = mur_dsp_taps_in_place(s), is_listed = mur_dsp_taps_listed(s);
+    int32_t pixel = is_in_place ? s->in_c : 4;
+    int32_t pitch = is_in_place ? s->in_pitch : 4 * mur_dsp_taps_columns(s);
     const uint8_t *packed = layer->packed;
-    mur_dsp_tap *list = scratch;
-    uint32_t *plane = (uint32_t *)(list + taps + 1);
-    quad_copy copy = set_plane(layer, plane);
-    mur_dsp_taps runs[3], *end = set_runs(s, (const uint8_t *)plane, out, runs);
-    mur_dsp_tap_scale scales[4];
+    uint32_t *list = (uint32_t *)scratch + mur_dsp_taps_far(s);
+    uint32_t *plane = is_listed ? list : list + mur_dsp_taps_words(s);
+    side fours = { 1, 4, 4 }, one;
+    quad_copy copy;
+    work k;
 
-    set_offsets(s, list);
-    for (int32_t c = 0; c < s->out_c; c += 4) {
-        const mur_dsp_quad_head *head = (const void *)packed;
-        int32_t channels = s->out_c - c < 4 ? s->out_c - c : 4;
+    k.s = s;
+    set_sides(&k, is_in_place, pixel, pitch);
+    set_places(&k, scratch, pixel, pitch);
+    if (!is_in_place)
+        copy = set_plane(layer, plane);
+    one = k.along;
+    one.count = 1;
+    for (int32_t c = 0; c < s->out_c; c += 4 * fours.count) {
+        int32_t left = s->out_c - c, first = left < 4 ? s->out_c - 4 : c;
 
-        set_weights((const int8_t *)(head + 1), list, taps);
-        mur_dsp_set_scales(head, layer->output.zero, scales);
-        packed += sizeof(*head) + 4 * (uint32_t)taps;
-        copy.from = in + c / times;
-        if (copy.rows > 0 && copy.columns > 0) /* not borders alone */
-            copy_quad(&copy, c % times, channels, times);
-        for (mur_dsp_taps *run = runs; run < end; run++) {
-            run->taps = list;
-            run->bias = head->bias;
-            run->channels = channels;
-            run->scales_end = scales + channels;
-            mur_dsp_taps_run(run);
-            run->out[0] += 4;
-            run->out[1] += 4;
+        fours.count = is_in_place && is_listed && left > 3 ? left >> 2 : 1;
+        k.run.out = out + first;
+        k.run.x = in + first;
+        if (!is_in_place) {
+            copy_quad(&copy, in, first, times);
+            k.run.x = (const int8_t *)plane;
         }
+        k.run.list = (const uint32_t *)(const void *)packed;
+        if (!is_listed) {
+            set_list((const mur_dsp_quad_head *)(const void *)packed, taps, layer->output.zero,
+                     list);
+            k.run.list = list;
+        }
+        packed += fours.count * mur_dsp_taps_four_bytes(s);
+        k.run.last = left < 4 ? left : 0;
+        if (left < 4) /* lines of one output, each image's line once */
+            run_lines(&k.run, &one, &k.along, &k.across, 0);
+        else
+            run_lines(&k.run, &k.along, &k.across, &fours, 4 * mur_dsp_taps_words(s));
     }
     mur_dsp_clamp(layer, out);
 }

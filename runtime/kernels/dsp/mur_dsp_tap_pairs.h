@@ -11,7 +11,7 @@ typedef struct mur_dsp_pair_run {
     const uint32_t *x;     /* the first window; those of a line's outputs are 16 bytes apart */
     const uint32_t *x_end; /* behind the last window of the line, at least two */
     const mur_dsp_tap_scale *scales_end;
-    int8_t *out;      /* [channels]; no more bytes are written */
+    int8_t *out;      /* [4]; no more bytes are written than the last `channels` */
     int32_t out_step; /* to the pair's other output; 0 if there is none */
     int32_t channels; /* 1 to 4 */
     int32_t lines;    /* at least 1 */
@@ -45,22 +45,18 @@ typedef struct mur_dsp_pair_copy {
                                                  "cmp r10, #1\n" \
                                                  "add r9, r9, r10\n"
 
-/* On the stack a copy of *run; behind it, where outputs are stored, and where the channels that are
- * there begin, from the last. */
+/* On the stack a copy of *run; behind it, where outputs are stored. */
 /* clang-format off */
 __attribute__((naked, noinline)) static void
 mur_dsp_pairs_run(__attribute__((unused)) const mur_dsp_pair_run *run)
 {
     __asm__ volatile("push {r4-r11, lr}\n"
                      "ldm r0, {r0-r10}\n"
-                     "adr r12, 4f + 1\n"
-                     "mov r11, #36\n" /* bytes of the instructions of a channel */
-                     "mls r12, r6, r11, r12\n"
                      "adr r11, 6f + 1\n"
                      "cmp r6, #4\n"
                      "it eq\n"
                      "adreq r11, 5f + 1\n"
-                     "push {r0-r12}\n"
+                     "push {r0-r11}\n"
                      "1: ldrd r8, r9, [sp]\n"
                      "ldm r8!, {r0-r3}\n"
                      MUR_DSP_PAIR_STEP(r0, r1, r2, r3)
@@ -73,13 +69,11 @@ mur_dsp_pairs_run(__attribute__((unused)) const mur_dsp_pair_run *run)
                      "add r8, r8, #32\n"
                      "str r8, [sp, #4]\n"
                      "cmp r8, r9\n"
-                     "ldr pc, [sp, #48]\n"
-                     ".balign 4\n"
                      MUR_DSP_TAPS_OUT(r3, r7)
                      MUR_DSP_TAPS_OUT(r2, r6)
                      MUR_DSP_TAPS_OUT(r1, r5)
                      MUR_DSP_TAPS_OUT(r0, r4)
-                     "4: ldrd r8, r9, [sp, #16]\n"
+                     "ldrd r8, r9, [sp, #16]\n"
                      "ldr pc, [sp, #44]\n"
                      ".balign 4\n"
                      "5:\n"
@@ -100,23 +94,32 @@ mur_dsp_pairs_run(__attribute__((unused)) const mur_dsp_pair_run *run)
                      "strd r4, r5, [sp, #4]\n"
                      "str r0, [sp, #28]\n"
                      "bne 1b\n"
-                     "add sp, sp, #52\n"
+                     "add sp, sp, #48\n"
                      "pop {r4-r11, pc}\n"
                      ".balign 4\n"
-                     "6: add r10, r8, r9\n" /* the second output first: it may be the first's place */
+                     "6:\n"
+                     MUR_DSP_TAPS_JOIN
+                     "add r10, r8, r9\n" /* the second output first: it may be the first's place */
                      "ldr r11, [sp, #24]\n"
-                     "strb r4, [r10]\n"
-                     "strb r0, [r8]\n"
+                     "lsr r5, r4, #16\n"
+                     "lsr r1, r0, #16\n"
                      "cmp r11, #2\n"
-                     "blt 8f\n"
+                     "blt 9f\n"
+                     "strh r5, [r10, #2]\n"
+                     "strh r1, [r8, #2]\n"
+                     "beq 8f\n"
+                     "lsr r5, r4, #8\n"
+                     "lsr r1, r0, #8\n"
                      "strb r5, [r10, #1]\n"
                      "strb r1, [r8, #1]\n"
-                     "beq 8f\n"
-                     "strb r6, [r10, #2]\n"
-                     "strb r2, [r8, #2]\n"
                      "8: ldrd r10, r11, [sp, #4]\n"
                      "cmp r10, r11\n"
-                     "b 7b\n" ::
+                     "b 7b\n"
+                     "9: lsr r5, r5, #8\n"
+                     "lsr r1, r1, #8\n"
+                     "strb r5, [r10, #3]\n"
+                     "strb r1, [r8, #3]\n"
+                     "b 8b\n" ::
                          : "memory");
 }
 
@@ -133,15 +136,13 @@ mur_dsp_pairs_copy(__attribute__((unused)) const mur_dsp_pair_copy *copy)
                      "ldr r11, [r2]\n"
                      "add r1, r1, r3\n"
                      "add r2, r2, r4\n"
-                     "sxtb16 r7, r10\n"
-                     "sxtb16 r8, r11\n"
-                     "sxtb16 r10, r10, ror #8\n"
-                     "sxtb16 r11, r11, ror #8\n"
-                     "subs r6, r6, #1\n"
-                     "pkhtb r9, r8, r7, asr #16\n"
-                     "pkhbt r7, r7, r8, lsl #16\n"
                      "pkhbt r8, r10, r11, lsl #16\n"
                      "pkhtb r10, r11, r10, asr #16\n"
+                     "sxtb16 r7, r8\n"
+                     "sxtb16 r8, r8, ror #8\n"
+                     "sxtb16 r9, r10\n"
+                     "sxtb16 r10, r10, ror #8\n"
+                     "subs r6, r6, #1\n"
                      "stm r0!, {r7-r10}\n"
                      "bne 2b\n"
                      "ldr r6, [sp]\n"
@@ -167,7 +168,7 @@ static inline int8_t mur_dsp_pairs_output(const mur_dsp_pair_run *run, const uin
         x += tap->step / 4;
         sum = mur_smlad(tap[1].w[c], x[c], sum);
     }
-    return mur_dsp_scale_sum(sum, run->scales_end - run->channels + c);
+    return mur_dsp_scale_sum(sum, run->scales_end - 4 + c);
 }
 
 static inline void mur_dsp_pairs_run(const mur_dsp_pair_run *run)
@@ -178,7 +179,7 @@ static inline void mur_dsp_pairs_run(const mur_dsp_pair_run *run)
         const uint32_t *x = run->x + 8 * i + i / pairs * (run->x_next / 4);
         int8_t *out = run->out + 2 * i * run->out_step + i / pairs * run->out_next;
 
-        for (int32_t c = 0; c < run->channels; c++) {
+        for (int32_t c = 4 - run->channels; c < 4; c++) {
             int8_t first = mur_dsp_pairs_output(run, x, c);
 
             out[run->out_step + c] = mur_dsp_pairs_output(run, x + 4, c);

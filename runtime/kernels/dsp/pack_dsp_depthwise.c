@@ -102,10 +102,11 @@ size_t mur_dsp_depthwise_3_s8_scratch_bytes(const mur_conv_s8 *layer)
 /* ---- depthwise, any window ---- */
 
 /* bytes of the plane of four channels */
-static size_t quad_plane_bytes(const mur_conv_s8 *layer)
+static size_t quad_plane_bytes(const mur_conv_shape *s)
 {
-    return 4 * (size_t)mur_dsp_taps_rows(&layer->shape) *
-           (size_t)mur_dsp_taps_columns(&layer->shape);
+    return mur_dsp_taps_in_place(s)
+               ? 0
+               : 4 * (size_t)mur_dsp_taps_rows(s) * (size_t)mur_dsp_taps_columns(s);
 }
 
 /* bytes of input that an output which may lie on it leaves to scratch */
@@ -116,60 +117,116 @@ static size_t free_bytes(const mur_conv_shape *s)
                : 0;
 }
 
+/* of input and output */
+static size_t both_bytes(const mur_conv_shape *s)
+{
+    return (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c +
+           (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
+}
+
 /* One or two channels are no four. A plane is no larger than an output that may lie on its input,
  * or little; with all of scratch a layer takes a tenth more than input and output, and 2 KiB. */
 static int are_quads(const mur_conv_s8 *layer, const mur_conv_plain *plain, size_t plane_size,
                      size_t scratch)
 {
     const mur_conv_shape *s = &layer->shape;
-    size_t in = (size_t)s->in_h * (size_t)s->in_w * (size_t)s->in_c;
-    size_t out = (size_t)s->out_h * (size_t)s->out_w * (size_t)s->out_c;
 
     return s->groups == s->in_c && s->out_c > 2 && plane_size <= free_bytes(s) + 1640 &&
-           scratch <= free_bytes(s) + (in + out) / 10 + 2048 &&
+           scratch <= free_bytes(s) + both_bytes(s) / 10 + 2048 &&
            mur_dsp_are_simple(layer, plain, 31, 22);
 }
 
 int mur_dsp_depthwise_taps_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
-    return are_quads(layer, plain, quad_plane_bytes(layer),
+    return are_quads(layer, plain, quad_plane_bytes(&layer->shape),
                      mur_dsp_depthwise_taps_s8_scratch_bytes(layer));
 }
 
-static size_t quad_bytes(const mur_conv_s8 *layer)
+/* the channels of four outputs, of which `first` is the first, one of the layer's or before them */
+static void see_four(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t first,
+                     mur_dsp_view four[4])
 {
-    return sizeof(mur_dsp_quad_head) +
-           4 * (size_t)layer->shape.kernel_h * (size_t)layer->shape.kernel_w;
+    for (int32_t c = 0; c < 4; c++) {
+        four[c] = mur_dsp_view_of(layer, plain, first + c < 0 ? 0 : first + c);
+        if (first + c < 0)
+            four[c].weights = NULL;
+    }
+}
+
+/* where four channels begin whose weights are packed at c */
+static int32_t first_of(const mur_conv_shape *s, int32_t c)
+{
+    return c + 4 > s->out_c ? s->out_c - 4 : c;
+}
+
+static int32_t tap_of(const mur_dsp_view *v, int32_t tap)
+{
+    return v->weights ? v->weights[tap] : 0;
+}
+
+/* doubled weights of two channels or taps, as halves */
+static uint32_t double_weights(int32_t low, int32_t high)
+{
+    return (uint16_t)(2 * low) | (uint32_t)(uint16_t)(2 * high) << 16;
+}
+
+static void pack_list(const mur_conv_s8 *layer, const mur_dsp_view *v, uint32_t *out)
+{
+    for (int32_t c = 0; c < 4; c++)
+        *out++ = 2 * (uint32_t)v[c].bias;
+    for (int32_t c = 0; c < 2 && (v->count & 1); c++)
+        *out++ = double_weights(tap_of(&v[c], 0), tap_of(&v[c + 2], 0));
+    for (int32_t tap = v->count & 1; tap < v->count; tap += 2)
+        for (int32_t c = 0; c < 4; c++)
+            *out++ = double_weights(tap_of(&v[c], tap), tap_of(&v[c], tap + 1));
+    for (int32_t c = 0; c < 4; c++) {
+        *out++ = (uint32_t)v[c].mul;
+        *out++ = (uint32_t)(2 * layer->output.zero + 1) << (-v[c].shift - 1);
+        *out++ = (uint32_t)(-v[c].shift - 1);
+    }
+}
+
+static void pack_quad(const mur_dsp_view *v, void *out)
+{
+    mur_dsp_quad_head *head = out;
+    uint8_t *weights = (uint8_t *)(head + 1);
+
+    for (int32_t c = 0; c < 4; c++) {
+        head->bias[c] = 2 * v[c].bias;
+        head->scale[c].mul = v[c].mul;
+        head->scale[c].shift = -v[c].shift - 1;
+        for (int32_t tap = 0; tap < v->count; tap++)
+            weights[4 * tap + c] = (uint8_t)tap_of(&v[c], tap);
+    }
 }
 
 size_t mur_dsp_depthwise_taps_s8_packed_bytes(const mur_conv_s8 *layer)
 {
-    return (size_t)(layer->shape.out_c + 3) / 4 * quad_bytes(layer);
+    return (size_t)(layer->shape.out_c + 3) / 4 * (size_t)mur_dsp_taps_four_bytes(&layer->shape);
 }
 
 void mur_dsp_depthwise_taps_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
                                     void *packed)
 {
-    memset(packed, 0, mur_dsp_depthwise_taps_s8_packed_bytes(layer));
-    for (int32_t c = 0; c < layer->shape.out_c; c++) {
-        mur_dsp_quad_head *head =
-            (void *)((uint8_t *)packed + (size_t)(c >> 2) * quad_bytes(layer));
-        uint8_t *weights = (uint8_t *)(head + 1) + (c & 3);
-        mur_dsp_view v = mur_dsp_view_of(layer, plain, c);
+    const mur_conv_shape *s = &layer->shape;
+    uint8_t *out = packed;
+    mur_dsp_view four[4];
 
-        head->bias[c & 3] = 2 * v.bias;
-        head->scale[c & 3].mul = v.mul;
-        head->scale[c & 3].shift = -v.shift - 1;
-        for (int32_t i = 0; v.weights && i < v.count; i++)
-            weights[4 * i] = (uint8_t)v.weights[i];
+    for (int32_t c = 0; c < s->out_c; c += 4, out += mur_dsp_taps_four_bytes(s)) {
+        see_four(layer, plain, first_of(s, c), four);
+        if (mur_dsp_taps_listed(s))
+            pack_list(layer, four, (uint32_t *)(void *)out);
+        else
+            pack_quad(four, out);
     }
 }
 
 size_t mur_dsp_depthwise_taps_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
-    int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
+    const mur_conv_shape *s = &layer->shape;
+    int32_t list = mur_dsp_taps_listed(s) ? 0 : mur_dsp_taps_words(s);
 
-    return ((size_t)taps + 1) * sizeof(mur_dsp_tap) + quad_plane_bytes(layer);
+    return 4 * (size_t)(mur_dsp_taps_far(s) + list) + quad_plane_bytes(s);
 }
 
 /* ---- depthwise, any window, by pairs of taps ---- */
@@ -186,11 +243,14 @@ typedef struct quad_cost {
     size_t (*scratch)(const mur_conv_s8 *layer);
 } quad_cost;
 
-/* Calls are for up to eight bands of rows whose scratch is what an output leaves to it. */
+/* Calls are for up to eight bands of rows whose scratch is what an output leaves to it, unless the
+ * layer is small. */
 static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
 {
     mur_conv_s8 band = *layer;
 
+    if (both_bytes(&layer->shape) + cost->scratch(layer) <= MUR_CONV_SMALL)
+        return 1;
     for (int32_t count = 1; count <= 8; count++) {
         band.shape.out_h = (layer->shape.out_h + count - 1) / count;
         if (cost->scratch(&band) <= free_bytes(&layer->shape))
@@ -202,7 +262,7 @@ static int32_t calls_of(const mur_conv_s8 *layer, const quad_cost *cost)
 static int64_t layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
 {
     const mur_conv_shape *s = &layer->shape;
-    int64_t fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c ? s->out_c % 4 != 0 : fours;
+    int64_t fours = (s->out_c + 3) / 4, apart = s->out_c == s->in_c && s->out_c > 3 ? 0 : fours;
 
     return fours * cost->four + apart * cost->apart +
            calls_of(layer, cost) * (cost->call + fours * cost->set);
@@ -211,13 +271,14 @@ static int64_t layer_cost(const mur_conv_s8 *layer, const quad_cost *cost)
 static int64_t taps_cost(const mur_conv_s8 *layer)
 {
     const mur_conv_shape *s = &layer->shape;
-    int64_t taps = s->kernel_h * s->kernel_w;
-    int64_t pixels = (int64_t)mur_dsp_taps_rows(s) * mur_dsp_taps_columns(s);
-    const quad_cost cost = { ((int64_t)s->out_h * s->out_w + 1) / 2 * (65 + 21 * taps) + 2 * pixels,
-                             8 * pixels, 300 + 4 * taps + 3 * pixels, 150 + 9 * taps,
+    int64_t taps = s->kernel_h * s->kernel_w, pixels = (int64_t)quad_plane_bytes(s) / 4;
+    int64_t each = (taps & 1 ? 31 : 28) + 7 * taps, outputs = (int64_t)s->out_h * s->out_w;
+    const quad_cost cost = { outputs * each + 11 * s->out_h + 3 * pixels, 12 * pixels,
+                             300 + 9 * taps + 3 * pixels,
+                             (pixels ? 90 : 12) + (mur_dsp_taps_listed(s) ? 0 : 50 + 8 * taps),
                              mur_dsp_depthwise_taps_s8_scratch_bytes };
 
-    return layer_cost(layer, &cost);
+    return layer_cost(layer, &cost) + (s->out_c % 4 != 0) * 20 * outputs;
 }
 
 static int64_t pairs_cost(const mur_conv_s8 *layer, const mur_dsp_pairs *p)
@@ -239,7 +300,23 @@ int mur_dsp_depthwise_pairs_s8_fits(const mur_conv_s8 *layer, const mur_conv_pla
            pairs_cost(layer, &p) < taps_cost(layer);
 }
 
-MUR_CONV_WEIGHTS_AS(dsp, depthwise_pairs_s8, depthwise_taps_s8)
+size_t mur_dsp_depthwise_pairs_s8_packed_bytes(const mur_conv_s8 *layer)
+{
+    return (size_t)(layer->shape.out_c + 3) / 4 * (size_t)mur_dsp_quad_bytes(&layer->shape);
+}
+
+void mur_dsp_depthwise_pairs_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
+                                     void *packed)
+{
+    const mur_conv_shape *s = &layer->shape;
+    uint8_t *out = packed;
+    mur_dsp_view four[4];
+
+    for (int32_t c = 0; c < s->out_c; c += 4, out += mur_dsp_quad_bytes(s)) {
+        see_four(layer, plain, first_of(s, c), four);
+        pack_quad(four, out);
+    }
+}
 
 size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
 {

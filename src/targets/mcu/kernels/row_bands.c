@@ -75,7 +75,8 @@ static bool is_small(const muc_mcu_bands *bands, const mur_conv_shape *whole)
     int64_t in = in_bytes(whole), out = out_bytes(whole);
     int64_t both = bands->lead + in > out ? bands->lead + in : out;
 
-    return both + (int64_t)bands->scratch_bytes <= in + out;
+    both += (int64_t)bands->scratch_bytes;
+    return both <= in + out || (bands->count == 1 && both <= MUR_CONV_SMALL);
 }
 
 void muc_mcu_find_bands(const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,

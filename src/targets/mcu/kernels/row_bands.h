@@ -17,8 +17,8 @@ typedef struct muc_mcu_bands {
 } muc_mcu_bands;
 
 /* The fewest bands by which input, output and scratch take no more bytes than input and output
- * side by side: 1 if a whole image takes no more, if no number of bands does, or if the kernel is
- * none of depthwise layers. */
+ * side by side: 1 if a whole image takes no more, or no more than MUR_CONV_SMALL, if no number of
+ * bands does, or if the kernel is none of depthwise layers. */
 void muc_mcu_find_bands(const muc_mcu_kernel *kernel, const mur_conv_s8 *layer,
                         const mur_conv_plain *plain, muc_mcu_bands *bands);
 
