@@ -2,7 +2,7 @@
 """Kernels of mur_nn.def and a decoder's matrices and attention on every emulated board, every bit: the cases that tests/*_cases.c also run on the host;
 kernels of halves on boards with Helium.
 
-    test_nn_qemu.py [BOARD...]
+    test_nn_qemu.py BUILD [BOARD...]     BUILD keeps the kernels' objects
 """
 import functools
 import pathlib
@@ -13,6 +13,7 @@ import tempfile
 from tap import all_boards, need, run_cases, tools_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+KERNELS = pathlib.Path(sys.argv[1]).resolve() / "qemu_kernels"
 # several, as the smallest board has 128 KB
 PROGRAMS = {
     "kernels": ["nn_qemu", "nn_cases", "nn_row_cases"],
@@ -27,20 +28,17 @@ BUILD_AND_RUN = """
 set -euo pipefail
 . scripts/qemu_boards
 board "$1"
-root="$PWD" objects="$2/${compiler//[^a-z0-9]/_}"
+kernels="$(scripts/qemu_kernels "$1" "$3")" root="$PWD" objects="$2/${compiler//[^a-z0-9]/_}"
 if [ ! -d "$objects" ]; then
     mkdir -p "$2/new"
     (cd "$2/new"
     $compiler -std=c11 -O2 -ffreestanding -ffp-contract=off -ffunction-sections -Wall -Wextra -Werror \
         -isystem "$root/runtime/freestanding" -I"$root/runtime/include" -I"$root/examples/qemu" -I"$root/tests" -c \
-        "$root"/runtime/kernels/*/*.c "$root/runtime/freestanding/string.c" "$root"/tests/*_cases.c "$root"/tests/{nn,nn_f32,nn_f16,low,attention}_qemu.c \
-        "$root/examples/qemu/semihosting.c" "$root/examples/qemu/$start"
-    mkdir kernels
-    mv mur_*.o pack_*.o string.o semihosting.o start_*.o kernels)
+        "$root"/tests/*_cases.c "$root"/tests/{nn,nn_f32,nn_f16,low,attention}_qemu.c)
     mv "$2/new" "$objects"
 fi
 cd "$objects"
-$compiler -nostdlib -Wl,--gc-sections,--no-warn-rwx-segments -L "$root/examples/qemu" -T "$script" "${@:3}" kernels/*.o -lgcc -o "$2/image.elf"
+$compiler -nostdlib -Wl,--gc-sections,--no-warn-rwx-segments -L "$root/examples/qemu" -T "$script" "${@:4}" "$kernels"/*.o -lgcc -o "$2/image.elf"
 $emulator -display none -monitor none -serial none -kernel "$2/image.elf" -semihosting-config enable=on,target=native
 """
 
@@ -48,7 +46,7 @@ $emulator -display none -monitor none -serial none -kernel "$2/image.elf" -semih
 def check(folder, board, program):
     need(*tools_of(board))
     objects = [f"{source}.o" for source in PROGRAMS[program]]
-    done = subprocess.run(["bash", "-c", BUILD_AND_RUN, "bash", board, folder, *objects], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(["bash", "-c", BUILD_AND_RUN, "bash", board, folder, KERNELS, *objects], capture_output=True, text=True, cwd=ROOT)
     for line in (done.stdout + done.stderr).splitlines():
         print(f"# {line}")
     assert done.returncode == 0, f"the program ends with {done.returncode}"
@@ -57,5 +55,5 @@ def check(folder, board, program):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         sys.exit(run_cases((f"{program} on {board}, every bit", functools.partial(check, place, board, program))
-                           for board in sys.argv[1:] or all_boards() for program in PROGRAMS
+                           for board in sys.argv[2:] or all_boards() for program in PROGRAMS
                            if program != "kernels of halves" or board in ("m55", "m85")))
