@@ -18,8 +18,8 @@ typedef struct mur_dsp_twos {
 } mur_dsp_twos;
 
 /* The next two pixels, for which it goes to `again`, or from the last ones to `end`. On the stack a
- * copy of a mur_dsp_twos, in which x_end lies `ahead` bytes before the end of the inputs and 8 more;
- * at 36 the first output. lr becomes w. A last pixel alone has no step. */
+ * copy of a mur_dsp_twos, in which x_end lies `ahead` bytes before the end of the inputs and 8
+ * more; at 36 the first output. lr becomes w. A last pixel alone has no step. */
 /* clang-format off */
 #define MUR_DSP_NEXT_TWO(again, end, ahead) \
     "ldr r8, [sp, #28]\n" \

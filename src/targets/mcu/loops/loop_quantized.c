@@ -180,13 +180,16 @@ static bool print_factors(muc_mcu_nest *nest, const muc_node *node, muc_text *li
                           int32_t most)
 {
     const bool is_quotient = muc_scale_is_quotient(node->op);
+    muc_mcu_operand *offsets;
     muc_mcu_factors found;
 
     if (!muc_mcu_find_factors(nest->l, node, least, most, &found))
         return false;
     muc_mcu_print_table(nest->l, MUC_I32, "factors", found.factors, found.count);
-    if (!is_quotient) /* an element of the table for one of b */
+    if (!is_quotient) { /* an element of the table for one of b; a piece has all of the table */
         nest->operands[1].name = "factors";
+        nest->operands[1].from_row = true;
+    }
     muc_text_add(line,
                  "const int32_t q = %s;\n"
                  "const int32_t p = @a - (%" PRId32 ");\n",
@@ -194,8 +197,9 @@ static bool print_factors(muc_mcu_nest *nest, const muc_node *node, muc_text *li
                  muc_zero_of(muc_mcu_input(nest->l, node, 0)));
     if (found.falls) {
         muc_mcu_print_table(nest->l, MUC_I32, "offsets", found.offsets, found.count);
-        memcpy(muc_mcu_nest_add(nest, "offsets")->strides, nest->operands[1].strides,
-               sizeof(nest->operands[1].strides));
+        offsets = muc_mcu_nest_add(nest, "offsets");
+        *offsets = nest->operands[1];
+        offsets->name = "offsets";
         muc_text_add(line, "const int32_t offset = @d;\n");
     } else {
         muc_text_add(line, "const int32_t offset = %" PRId32 ";\n", found.offsets[0]);
