@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,14 @@ def test_paths_add_up_to_what_llvm_mca_says_of_the_whole():
                                input=text, capture_output=True, text=True, check=True).stdout
         expected = int(re.search(r"Total Cycles: +(\d+)", whole).group(1))
         assert cycles == expected + taken * 3 // 2 and expected > ROUNDS, (cycles, expected, taken)
+
+
+def test_conditions_of_scalars_are_no_predicates_of_vectors():
+    """where a segment begins within a block of either"""
+    whole_blocks = runpy.run_path(str(ROOT / "bench/cycles/price"))["whole_blocks"]
+    for text, whole in (("vldrlt s15, [r0]", "vldrlt s15, [r0]"), ("vselge.f32 s1, s2, s3", "vselge.f32 s1, s2, s3"),
+                        ("vaddt.i32 q0, q1, q2", "vadd.i32 q0, q1, q2"), ("vldrbe.u16 q0, [r1]", "vldrb.u16 q0, [r1]")):
+        assert whole_blocks([text]) == [whole], text
 
 
 def test_rows_of_the_table_have_sources_and_a_default():
