@@ -583,7 +583,8 @@ static bool is_better_as_loops(const muc_mcu_lowering *l, const muc_node *node)
         return true;
     if (node->op == MUC_OP_MUL)
         return muc_mcu_find_kernel(l->isa, "mul_s8")->isa == MUC_MCU_ISA_NONE;
-    return muc_mcu_find_near_line(l, node, &line, &mask);
+    return muc_mcu_find_kernel(l->isa, "add_s8")->isa != MUC_MCU_ISA_RVV &&
+           muc_mcu_find_near_line(l, node, &line, &mask);
 }
 
 bool muc_mcu_takes_pair_s8(const muc_mcu_lowering *l, const muc_node *node)
