@@ -73,7 +73,7 @@ static inline int32_t mur_mve_inputs(const mur_conv_s8 *layer)
 /* fours of so many channels */
 static inline int32_t mur_mve_count(int32_t channels)
 {
-    return (channels + MUR_MVE_FOUR - 1) / MUR_MVE_FOUR;
+    return (int32_t)(((uint32_t)channels + MUR_MVE_FOUR - 1) / MUR_MVE_FOUR);
 }
 
 /* bytes of whole vectors that hold so many inputs */
@@ -136,12 +136,10 @@ static inline void mur_mve_move_down(int8_t *to, const int8_t *from, int32_t cou
     }
 }
 
-static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)
+static inline void mur_mve_clear(int8_t *to, int32_t vectors)
 {
-    int8x16_t values = vdupq_n_s8(value);
-
-    for (; count > 0; count -= MUR_MVE_BYTES, to += MUR_MVE_BYTES)
-        vstrbq_p_s8(to, values, vctp8q((uint32_t)count));
+    for (; vectors > 0; vectors--, to += MUR_MVE_BYTES)
+        vstrbq_s8(to, vdupq_n_s8(0));
 }
 
 /* the four words of y to out + at[0..3], which need not be aligned */
@@ -212,10 +210,9 @@ static inline void mur_mve_move_down(int8_t *to, const int8_t *from, int32_t cou
         memmove(to, from, (size_t)count);
 }
 
-static inline void mur_mve_fill(int8_t *to, int8_t value, int32_t count)
+static inline void mur_mve_clear(int8_t *to, int32_t vectors)
 {
-    if (count > 0)
-        memset(to, value, (size_t)count);
+    memset(to, 0, (size_t)vectors * MUR_MVE_BYTES);
 }
 
 #endif

@@ -9,6 +9,9 @@ static inline int32_t inputs_of(const mur_conv_shape *s)
 
 #if MUR_HAVE_MVE
 
+/* what is computed ahead takes registers from gathering */
+#define GATHERS __attribute__((optimize("O2", "no-tree-pre")))
+
 enum { NARROW = 128 }; /* most inputs of a pixel whose rows are gathered before they are spread */
 
 /* rows of fewer bytes than a vector */
@@ -21,6 +24,8 @@ static inline void put_rows(int8_t *x, const int8_t *in, int32_t rows, int32_t w
 }
 
 #else
+
+#define GATHERS
 
 enum { NARROW = 0 };
 
@@ -69,8 +74,10 @@ static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, in
     const mur_mve_four *fours = (const void *)(w + MUR_MVE_FOUR * mur_mve_count(channels) * depth);
 
     if (depth <= MUR_MVE_BYTES) {
-        mur_mve_run_narrow(layer, from, step, depth, fours, w, channels, to, count);
-        return;
+        int32_t together = count - (count % MUR_MVE_PIXELS == 1);
+
+        mur_mve_run_narrow(layer, from, step, depth, fours, w, channels, to, together);
+        from += together * step, to += together * channels, count -= together;
     }
     for (; count > 0; count -= MUR_MVE_PIXELS, to += MUR_MVE_PIXELS * channels) {
         int32_t pixels = count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS;
@@ -81,8 +88,9 @@ static void run_row(const mur_conv_s8 *layer, const int8_t *from, int8_t *to, in
     }
 }
 
-/* such a layer: rows without gaps are one */
-static void run_lines(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, int8_t *tile)
+/* such a layer: rows without gaps are one; in little code, for little is done here */
+static __attribute__((cold)) void run_lines(const mur_conv_s8 *layer, const int8_t *in, int8_t *out,
+                                            int8_t *tile)
 {
     const mur_conv_shape s = layer->shape;
     int32_t rows = s.out_h, count = s.out_w;
@@ -94,7 +102,7 @@ static void run_lines(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, i
         run_row(layer, in, out, count, tile);
 }
 
-void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
+GATHERS void mur_mve_conv_s8(const mur_conv_s8 *layer, const int8_t *in, int8_t *out, void *scratch)
 {
     const mur_conv_shape *s = &layer->shape;
 

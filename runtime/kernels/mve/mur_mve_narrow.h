@@ -114,14 +114,18 @@ static inline void mur_mve_set_pixels(mur_mve_places *to, int32_t pixels)
     to->whole = to->words && pixels == MUR_MVE_PIXELS;
 }
 
-/* bytes [4 pixels][4 channels], of which up to four of each are there, anywhere */
+/* bytes [4 pixels][4 channels], of which those of the channels before `end` are there, anywhere */
 static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *to, int8_t *out,
-                                                         int8x16_t y, int32_t channels)
+                                                         int8x16_t y, const int8_t *end)
 {
-    const uint32x4_t at = vldrwq_u32(to->at);
-    int32_t left = channels < MUR_MVE_FOUR ? channels : MUR_MVE_FOUR;
+    int32_t left = (int32_t)(end - out);
     int32x4_t bytes = vreinterpretq_s32_s8(y);
 
+    if (left >= MUR_MVE_FOUR && to->pixels == MUR_MVE_PIXELS) {
+        mur_mve_store_words(out, to->at, y);
+        return;
+    }
+    left = left < MUR_MVE_FOUR ? left : MUR_MVE_FOUR;
     __asm__ volatile("vctp.32 %3\n"
                      "1: vpst\n"
                      "vstrbt.32 %q0, [%1, %q4]\n"
@@ -130,21 +134,22 @@ static __attribute__((noinline)) void mur_mve_store_some(const mur_mve_places *t
                      "subs %2, %2, #1\n"
                      "bne 1b\n"
                      : "+w"(bytes), "+l"(out), "+l"(left)
-                     : "r"(to->pixels), "w"(at)
+                     : "r"(to->pixels), "w"(vldrwq_u32(to->at))
                      : "p0", "cc", "memory");
 }
 
-/* those of the channels before `end` */
-static inline void mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y,
-                                 const int8_t *end)
+/* the same. in_line: with code of its own for words that are not aligned, where little else is done
+ */
+static inline __attribute__((always_inline)) void
+mur_mve_store(const mur_mve_places *to, int8_t *out, int8x16_t y, const int8_t *end, int in_line)
 {
     if (to->whole)
         vstrwq_scatter_offset_s32((int32_t *)(void *)out, vldrwq_u32(to->at),
                                   vreinterpretq_s32_s8(y));
-    else if (to->pixels == MUR_MVE_PIXELS && end - out >= MUR_MVE_FOUR)
+    else if (in_line && to->pixels == MUR_MVE_PIXELS && end - out >= MUR_MVE_FOUR)
         mur_mve_store_words(out, to->at, y);
     else
-        mur_mve_store_some(to, out, y, (int32_t)(end - out));
+        mur_mve_store_some(to, out, y, end);
 }
 
 /* Outputs, with weights of `inputs` each, at most a vector, from w on, of `count` pixels whose
@@ -168,8 +173,8 @@ mur_mve_run_few(const mur_conv_s8 *layer, const int8_t *from, int32_t step, int3
         mur_mve_set_pixels(&to, count < MUR_MVE_PIXELS ? count : MUR_MVE_PIXELS);
         mur_mve_load_pixels(from, step, to.pixels, inputs, at, x);
         for (const int8_t *end = out + outputs; y < end; y += 4)
-            mur_mve_store(&to, y, mur_mve_narrow_four(x, &four, &next, inputs, zero, min, max),
-                          end);
+            mur_mve_store(&to, y, mur_mve_narrow_four(x, &four, &next, inputs, zero, min, max), end,
+                          1);
         out += MUR_MVE_PIXELS * depth;
     }
 }

@@ -277,7 +277,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
 
     mur_mve_set_places(&to, out, depth, channels);
     mur_mve_set_pixels(&to, pixels);
-    if (inputs <= MUR_MVE_BYTES) {
+    if (inputs <= MUR_MVE_BYTES && pixels > 1) {
         mur_mve_run_narrow(layer, tile, MUR_MVE_BYTES, inputs, four, w, channels, out, pixels);
         return;
     }
@@ -287,7 +287,7 @@ static MUR_MVE_OPTIMIZED void mur_mve_run_tile(const mur_conv_s8 *layer, const i
         return;
     }
     for (const int8_t *end = out + channels; out < end; out += 4)
-        mur_mve_store(&to, out, mur_mve_run_four(&run), end);
+        mur_mve_store(&to, out, mur_mve_run_four(&run), end, 0);
 }
 
 #else
@@ -326,7 +326,7 @@ static inline void mur_mve_end_tiles(int32_t inputs, int32_t groups, int8_t *til
     int32_t bytes = mur_mve_tile_bytes(inputs);
 
     for (; groups > 0; groups--, tile += bytes)
-        mur_mve_fill(tile + bytes - MUR_MVE_BLOCK, 0, MUR_MVE_BLOCK);
+        mur_mve_clear(tile + bytes - MUR_MVE_BLOCK, MUR_MVE_PIXELS);
 }
 
 /* what all tiles of a layer are multiplied by */
