@@ -15,7 +15,7 @@ static void check_kernels(int overlapping)
         const mur_conv_s8 *l = &r.first;
 
         if (r.run < 50) /* one for few layers */
-            r = nn_check(&nn_kernels[i], 3000, overlapping);
+            r = nn_check(&nn_kernels[i], 6000, overlapping);
         if (r.wrong != 0)
             fail_msg("%s: %u of %u layers wrong, first %dx%dx%d -> %dx%dx%d kernel %dx%d stride "
                      "%dx%d dilation %dx%d pads %d,%d groups %d pitches %d %d requant %d at %d",

@@ -17,12 +17,6 @@ static int has_plane(const mur_conv_s8 *layer)
            layer->shape.dilation_w == 1;
 }
 
-int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    return layer->shape.kernel_h > 3 && has_plane(layer) &&
-           mur_dsp_are_simple(layer, plain, 32, 31);
-}
-
 static size_t plane_bytes(const mur_conv_s8 *layer, int32_t words)
 {
     int32_t taps = layer->shape.kernel_h * layer->shape.kernel_w;
@@ -324,6 +318,34 @@ size_t mur_dsp_depthwise_pairs_s8_scratch_bytes(const mur_conv_s8 *layer)
 
     return 16 + (size_t)p.steps * (size_t)p.along.kernel * sizeof(mur_dsp_tap_pair) +
            pairs_plane_bytes(&p);
+}
+
+/* ---- planes of a channel, or fours ---- */
+
+/* about the instructions of planes of a channel */
+static int64_t planes_cost(const mur_conv_s8 *layer)
+{
+    const mur_conv_shape *s = &layer->shape;
+    int64_t outputs = (int64_t)s->out_h * ((s->out_w + 1) & ~1), more = s->kernel_w - 3;
+    int64_t plane = (int64_t)mur_dsp_plane_rows(layer) * mur_dsp_plane_columns(layer);
+
+    return s->in_c * (100 + 130 * more + (36 + 19 * more) * outputs / 2 + 5 * plane / 2);
+}
+
+/* are fours of channels fewer, by a quarter? */
+static int is_for_fours(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    mur_dsp_pairs p = mur_dsp_pairs_of(&layer->shape);
+    int64_t cost = planes_cost(layer) * 3 / 4;
+
+    return (taps_cost(layer) < cost && mur_dsp_depthwise_taps_s8_fits(layer, plain)) ||
+           (pairs_cost(layer, &p) < cost && mur_dsp_depthwise_pairs_s8_fits(layer, plain));
+}
+
+int mur_dsp_depthwise_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    return layer->shape.kernel_h > 3 && has_plane(layer) &&
+           mur_dsp_are_simple(layer, plain, 32, 31) && !is_for_fours(layer, plain);
 }
 
 /* ---- depthwise, wide ---- */
