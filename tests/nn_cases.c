@@ -548,7 +548,6 @@ static void judge_mean(const mur_mean_s8 *l, const int8_t *in, int8_t *out)
 #define TRY_softmax_exps_s8(isa)
 #define TRY_log_softmax_s8(isa)
 #define TRY_norm_s8(isa)
-#define TRY_requant_s8(isa) /* ref has the only one */
 
 #define TRY_CONV(isa, name)
 #define TRY_PRODUCT(isa, name)

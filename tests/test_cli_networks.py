@@ -633,7 +633,8 @@ def test_what_cannot_fit_is_refused_before_it_is_calibrated():
     network, samples, folder = WORK / "many.graph", WORK / "many.npy", WORK / "fits"
     network.write_text(MANY)
     write_npy(samples, (4, 2, 8, 8), [(i * 29 % 101 - 50) / 30 for i in range(512)])
-    for make, needed, ends in ((board, (1020, 848), ("constants take 1020 bytes", "SRAM needs 848 bytes")),
+    # the scales of the samples add a step between two scales, whose table takes 256 bytes
+    for make, needed, ends in ((board, (1020 + 256, 848), ("constants take 1020 bytes", "SRAM needs 848 bytes")),
                                (int8_chip, (1492, 1352), ("FRAME needs 1492 bytes", "of 1352 bytes, FILTER has"))):
         for i, message in enumerate(ends):
             limits = [0, 0]

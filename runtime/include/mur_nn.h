@@ -165,14 +165,6 @@ typedef struct mur_matmul_s8 {
     mur_output_s8 output;
 } mur_matmul_s8;
 
-/* y = requant(q - in_zero), one multiplier a channel; in and out [pixels][c]. in may be out. */
-typedef struct mur_requant_s8 {
-    int32_t pixels, c;
-    const int32_t *mul, *shift; /* [c], as in mur_conv_plain */
-    int8_t in_zero;
-    mur_output_s8 output;
-} mur_requant_s8;
-
 /* Softmax in TensorFlow Lite's fixed-point arithmetic; the output's scale is 1/256, its zero point
  * -128. mul, shift (0..31): beta * the input's scale * 2^26 as a Q31 multiplier; differences from
  * the row's greatest below diff_min, of which 32 bits hold diff_min 2^shift, count as nothing.

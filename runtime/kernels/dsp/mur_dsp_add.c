@@ -363,7 +363,7 @@ enum { LEAST_ROW = 32, MOST_ROW = 128 };
 
 static int32_t times_of(int32_t count, int32_t b_count)
 {
-    int32_t most = count / 8 < MOST_ROW ? count / 8 : MOST_ROW;
+    int32_t most = count / 4 < MOST_ROW ? count / 4 : MOST_ROW;
 
     return b_count < LEAST_ROW ? most / b_count & ~3 : 0;
 }

@@ -1,8 +1,6 @@
 /* mur_ref_pointwise.c - element by element. */
 #include "mur_nn_arith.h"
 
-enum { MANY_BYTES = 512 }; /* elements for which a table of all bytes is worth while */
-
 void mur_ref_mul_s8(const mur_mul_s8 *layer, const int8_t *a, const int8_t *b, int8_t *out)
 {
     mur_mul_plain(*layer, a, b, out);
@@ -20,29 +18,6 @@ void mur_ref_table_s8(const int8_t table[256], size_t count, const int8_t *in, i
     }
     while (count--)
         *out++ = of[*in++];
-}
-
-/* what all bytes become, where elements are many and share a multiplier */
-static void requant_by_table(const mur_requant_s8 *layer, const int8_t *in, int8_t *out)
-{
-    int8_t table[256];
-
-    for (int32_t x = INT8_MIN; x <= INT8_MAX; x++)
-        table[x - INT8_MIN] =
-            mur_requant(x - layer->in_zero, layer->mul[0], layer->shift[0], &layer->output);
-    mur_ref_table_s8(table, (size_t)layer->pixels, in, out);
-}
-
-void mur_ref_requant_s8(const mur_requant_s8 *layer, const int8_t *in, int8_t *out)
-{
-    if (layer->c == 1 && layer->pixels >= MANY_BYTES) {
-        requant_by_table(layer, in, out);
-        return;
-    }
-    for (int32_t i = 0; i < layer->pixels; i++)
-        for (int32_t c = 0; c < layer->c; c++)
-            *out++ =
-                mur_requant(*in++ - layer->in_zero, layer->mul[c], layer->shift[c], &layer->output);
 }
 
 void mur_ref_quantize_f32(float scale, int8_t zero, size_t count, const float *in, int8_t *out)

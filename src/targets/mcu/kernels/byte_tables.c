@@ -25,7 +25,7 @@ static bool is_of_one_tensor(const muc_mcu_lowering *l, const muc_node *node)
 static bool is_worth_a_table(const muc_mcu_lowering *l, const muc_node *node)
 {
     return !muc_scale_has_formula(node->op) ||
-           muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)) >= TABLE;
+           muc_mcu_most_elements(l, muc_mcu_input(l, node, 0)) >= TABLE / 4;
 }
 
 bool muc_mcu_takes_table_s8(const muc_mcu_lowering *l, const muc_node *node)

@@ -733,10 +733,11 @@ muc_status muc_mcu_write_softmax_s8(muc_mcu_lowering *l, const muc_node *node)
 
 bool muc_mcu_takes_quantize_s8(const muc_mcu_lowering *l, const muc_node *node)
 {
-    const muc_tensor *x = muc_mcu_input(l, node, 0);
+    const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
 
-    return (x->dtype == MUC_F32 || muc_mcu_is_s8(x)) && muc_mcu_is_s8(muc_mcu_output(l, node, 0)) &&
-           muc_mcu_is_static(l, x);
+    return muc_mcu_is_s8(y) && muc_mcu_is_static(l, x) &&
+           (x->dtype == MUC_F32 ||
+            (muc_mcu_is_s8(x) && muc_scale_is_same(x->quantization, y->quantization)));
 }
 
 /* scale, zero point and count as arguments */
@@ -764,26 +765,10 @@ static muc_status convert(muc_mcu_lowering *l, const muc_node *node, const char 
 muc_status muc_mcu_write_quantize_s8(muc_mcu_lowering *l, const muc_node *node)
 {
     const muc_tensor *x = muc_mcu_input(l, node, 0), *y = muc_mcu_output(l, node, 0);
-    const mur_output_s8 output = muc_mcu_output_of(l, node);
-    muc_mcu_tile_layer cut;
-    muc_multiplier factor;
 
     if (x->dtype == MUC_F32)
         return convert(l, node, "mur_ref_quantize_f32", y);
-    if (muc_scale_is_same(x->quantization, y->quantization))
-        return muc_mcu_make_view(l, node, 0);
-    factor = muc_scale_integers(node, x, NULL, y).factor;
-    cut = muc_mcu_rows_layer(node, 1, muc_mcu_most_elements(l, x), 1, false);
-    MUC_TRY(begin_kernel(l, node, "requant_s8", &cut));
-    add_field(l, "pixels", (int64_t)muc_mcu_most_elements(l, x));
-    add_field(l, "c", 1);
-    muc_text_add(&l->text, "\n    .mul = (const int32_t[]){ %" PRId32 " },", factor.mantissa);
-    muc_text_add(&l->text, "\n    .shift = (const int32_t[]){ %" PRId32 " },", factor.shift);
-    add_field(l, "in_zero", zero_of(x));
-    add_output(l, &output);
-    MUC_TRY(end_kernel(l, "requant_s8", 1, "layer.pixels = (int32_t)rows;"));
-    muc_mcu_may_overlap(l, 0, 0);
-    return MUC_OK;
+    return muc_mcu_make_view(l, node, 0);
 }
 
 bool muc_mcu_takes_dequantize_s8(const muc_mcu_lowering *l, const muc_node *node)
