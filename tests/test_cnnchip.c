@@ -637,6 +637,30 @@ static void damaged_programs_are_refused(void **state)
     muc_context_free(ctx);
 }
 
+/* a map's digits are those of a float, and another number as a double; element 2 is int8 */
+static void bytes_stand_for_the_floats_that_they_are_to_the_reference(void **state)
+{
+    const char *text =
+        "{\"tensor\": \"y\", \"type\": \"f32\", \"at\": \"frame\", \"dims\": [1], \"address\": 0, "
+        "\"c\": 1, \"h\": 1, \"w\": 1, \"rows\": 1, \"pitch\": 1, \"scale\": 0.076613687, "
+        "\"zero\": 0}";
+    const muc_chip chip = { .program = { .element = 2, .frame_bytes = 1 } };
+    muc_context *ctx = muc_context_new(1);
+    json_t *item = json_loads(text, 0, NULL);
+    muc_chip_place place;
+
+    (void)state;
+    assert_non_null(item);
+    CHECK_OK(ctx, muc_chip_read_place(ctx, &chip, item, &place));
+    for (int i = -128; i < 128; i++) {
+        float real = 0.076613687f * (float)i;
+
+        CHECK(muc_chip_round(&place, real) == real);
+    }
+    json_decref(item);
+    muc_context_free(ctx);
+}
+
 static void outputs_may_be_constant_of_half_floats_or_padded_inputs(void **state)
 {
     (void)state;
@@ -692,6 +716,7 @@ int main(void)
         cmocka_unit_test(assembly_gives_the_same_bytes_again),
         cmocka_unit_test(verifier_and_simulator_find_the_same_faults),
         cmocka_unit_test(damaged_programs_are_refused),
+        cmocka_unit_test(bytes_stand_for_the_floats_that_they_are_to_the_reference),
         cmocka_unit_test(outputs_may_be_constant_of_half_floats_or_padded_inputs),
     };
 

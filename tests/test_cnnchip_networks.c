@@ -281,8 +281,7 @@ static void results_of_an_integer_network_are_within_a_step_of_tflite(void **sta
         const muc_chip_place *out = &chip.outputs[0];
 
         for (size_t k = 0; k < PIXELS; k++)
-            pixels[k] =
-                (float)(chip.inputs[0].scale * (input[i * PIXELS + k] - chip.inputs[0].zero));
+            pixels[k] = chip.inputs[0].scale * (float)(input[i * PIXELS + k] - chip.inputs[0].zero);
         CHECK_OK(ctx, muc_chip_run(ctx, &chip, &image, 1, &found));
         CHECK_EQ(found[0].elements, 2);
         for (size_t k = 0; k < 2; k++) {

@@ -65,7 +65,7 @@ static bool read_view(const muc_chip *chip, const json_t *item, muc_chip_place *
     if (border)
         out->border_value = number(item, "border_value", UINT32_MAX, &sound);
     out->last = json_is_true(json_object_get(item, "channels_last"));
-    out->scale = json_number_value(json_object_get(item, "scale"));
+    out->scale = (float)json_number_value(json_object_get(item, "scale"));
     out->zero = (int32_t)json_integer_value(json_object_get(item, "zero"));
     return sound && lies_inside(chip, out) && out->scale > 0 && out->zero >= -128 &&
            out->zero <= 127;
@@ -122,14 +122,14 @@ static muc_status read_places(muc_context *ctx, muc_chip *chip, const json_t *it
 /* as the reference quantizes */
 static int8_t to_int8(const muc_chip_place *p, float real)
 {
-    double q = roundf(real / (float)p->scale) + (double)p->zero;
+    double q = roundf(real / p->scale) + (double)p->zero;
 
     return (int8_t)(isnan(q) ? p->zero : fmax(-128, fmin(127, q)));
 }
 
 static float of_int8(const muc_chip_place *p, int8_t q)
 {
-    return (float)(p->scale * (q - p->zero));
+    return p->scale * (float)(q - p->zero);
 }
 
 float muc_chip_round(const muc_chip_place *p, float real)

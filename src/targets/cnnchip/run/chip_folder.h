@@ -21,7 +21,7 @@ typedef struct muc_chip_place {
     uint64_t offset;                              /* in host.bin */
     uint32_t address, c, h, w, rows, pitch;       /* in FRAME */
     bool last;
-    double scale;
+    float scale;
     int32_t zero;
     uint32_t border[4], border_value; /* top, bottom, left, right: the master's to write */
 } muc_chip_place;
