@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #if defined(__ARM_FEATURE_UNALIGNED) || defined(__x86_64__) /* words at any address */
+#define MUR_TURNS_WORDS
 
 static inline uint32_t mur_word_at(const int8_t *p)
 {
@@ -38,7 +39,7 @@ static inline void mur_turn_bytes(const int8_t *a, uint32_t a_pitch, int8_t *y, 
 {
     uint32_t done = 0;
 
-#if defined(__ARM_FEATURE_UNALIGNED) || defined(__x86_64__) /* words at any address */
+#ifdef MUR_TURNS_WORDS
     for (; done + 4 <= columns; done += 4, a += 4, y += 4 * y_pitch) {
         const int8_t *p = a;
         uint32_t row = 0;
