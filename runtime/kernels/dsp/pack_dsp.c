@@ -136,43 +136,9 @@ size_t mur_dsp_conv_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)pairs * (size_t)mur_dsp_pair_words(&runs) * 4;
 }
 
-static size_t window_bytes(const mur_conv_s8 *layer, int alone)
-{
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    int has_border = !mur_dsp_is_vector(layer) || runs.run_words * 4 > runs.bytes;
-
-    return mur_dsp_widened_bytes(layer, &runs, alone, mur_dsp_fours(layer, &runs, alone)) +
-           (has_border ? ((size_t)runs.bytes + 15) & ~(size_t)15 : 0);
-}
-
 size_t mur_dsp_conv_s8_scratch_bytes(const mur_conv_s8 *layer)
 {
     return window_bytes(layer, 1);
-}
-
-/* The input at place `at` of the kernels' order, as an index of a channel's weights; -1 for none.
- */
-static int32_t input_at(const mur_dsp_runs *runs, int32_t at, int32_t count)
-{
-    int32_t of_words = 4 * runs->run_words, run, index;
-
-    if (at < runs->whole_words * 4)
-        return at % of_words < runs->bytes ? at / of_words * runs->bytes + at % of_words : -1;
-    if (runs->rest == 0)
-        return -1;
-    at -= runs->whole_words * 4;
-    at = (at & ~3) + (at & 1) * 2 + (at >> 1 & 1); /* left bytes lie two by two */
-    run = at / runs->rest;
-    index = run * runs->bytes + of_words + at % runs->rest;
-    return index < count ? index : -1;
-}
-
-/* or `none` where there is no input */
-static int32_t weight_at(const mur_dsp_view *v, const mur_dsp_runs *runs, int32_t at, int32_t none)
-{
-    int32_t index = v->weights ? input_at(runs, at, v->count) : -1;
-
-    return index < 0 ? none : v->weights[index];
 }
 
 /* the weights of a and b for inputs i and i + 2 */
@@ -215,19 +181,6 @@ void mur_dsp_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain,
 }
 
 /* ---- conv, four channels at a time ---- */
-
-static int32_t quads_of(const mur_conv_s8 *layer)
-{
-    return (layer->shape.out_c / layer->shape.groups + 3) / 4 * layer->shape.groups;
-}
-
-/* where the four of a group that begins at channel c does, if not all of it is there */
-static int32_t four_at(const mur_conv_s8 *layer, int32_t c)
-{
-    int32_t channels = layer->shape.out_c / layer->shape.groups, left = channels - c % channels;
-
-    return left < 4 ? c + left - 4 : c;
-}
 
 /* doubled sums of 32 bits */
 static int are_fours(const mur_conv_s8 *layer, const mur_conv_plain *plain)
@@ -301,76 +254,6 @@ void mur_single_conv_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *pla
     for (int32_t first = 0; first < layer->shape.out_c; first += channels)
         for (int32_t c = 0; c < channels; c += 4)
             out = pack_four(layer, plain, four_at(layer, first + c), out);
-}
-
-/* ---- conv of few inputs ---- */
-
-size_t mur_dsp_conv_few_s8_packed_bytes(const mur_conv_s8 *layer)
-{
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
-
-    return (size_t)quads_of(layer) * (size_t)mur_dsp_few_words(mur_dsp_few_pairs(layer, &runs)) * 4;
-}
-
-/* Rows have two pixels. Weights take up to twice the memory of other kernels': none of a multiple
- * of 8 inputs, which are the many of large networks, no more than 10 KiB, and for a loop over
- * inputs only windows of a row, of a column or in groups, not those with which networks of images
- * begin. */
-int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
-{
-    const mur_conv_shape *s = &layer->shape;
-    int32_t inputs = s->kernel_h * s->kernel_w * (s->in_c / s->groups);
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
-
-    return s->out_w > 1 && s->out_c / s->groups > 3 && inputs % 8 != 0 &&
-           (s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1 ||
-            mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS) &&
-           mur_dsp_conv_few_s8_packed_bytes(layer) <= 10240 &&
-           mur_dsp_are_simple(layer, plain, 31, 22);
-}
-
-size_t mur_dsp_conv_few_s8_scratch_bytes(const mur_conv_s8 *layer)
-{
-    return window_bytes(layer, 0);
-}
-
-/* four channels; returns their end but one word */
-static uint32_t *pack_few(const mur_conv_s8 *layer, const mur_conv_plain *plain, int32_t first,
-                          uint32_t *out)
-{
-    mur_dsp_runs runs = mur_dsp_runs_of(layer);
-    int32_t pairs = mur_dsp_few_pairs(layer, &runs);
-    uint32_t *scale = out + 4 + 4 * pairs;
-
-    for (int32_t c = 0; c < 4; c++, out++) {
-        mur_dsp_view v = mur_dsp_view_of(layer, plain, first + c);
-
-        *out = 2 * (uint32_t)v.bias;
-        for (int32_t i = 0; i < pairs; i++) {
-            int32_t at = 4 * (i >> 1) + (i & 1);
-
-            out[4 + 4 * i] = (uint16_t)(2 * weight_at(&v, &runs, at, 0)) |
-                             (uint32_t)(2 * weight_at(&v, &runs, at + 2, 0)) << 16;
-        }
-        *scale++ = (uint32_t)v.mul;
-        *scale++ = (uint32_t)(2 * layer->output.zero + 1) << (-v.shift - 1);
-        *scale++ = (uint32_t)(-v.shift - 1);
-    }
-    return scale;
-}
-
-void mur_dsp_conv_few_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
-{
-    int32_t channels = layer->shape.out_c / layer->shape.groups;
-    uint32_t *out = packed;
-
-    for (int32_t group = 0; group < layer->shape.groups; group++)
-        for (int32_t c = 0; c < channels; c += 4) {
-            int32_t left = channels - c - 4; /* behind these */
-
-            out = pack_few(layer, plain, four_at(layer, group * channels + c), out);
-            *out++ = (uint32_t)(left < 0 ? 0 : left < 4 ? left : 4);
-        }
 }
 
 /* ---- narrow ---- */
@@ -496,8 +379,7 @@ static uint32_t fc_word(const mur_dsp_view *a, const mur_dsp_view *b, const mur_
 
 static void fc_pack_weights(const mur_conv_s8 *layer, const mur_conv_plain *plain, uint8_t *to)
 {
-    int32_t words = (layer->shape.in_c + 3) >> 2;
-    const mur_dsp_runs runs = { 1, layer->shape.in_c, words, 0, words, words };
+    const mur_dsp_runs runs = run_of_vector(layer);
     uint32_t *out = (uint32_t *)(void *)to;
 
     for (int32_t c = 0; c < layer->shape.out_c; c += 4) {

@@ -195,19 +195,34 @@ static bool has_step(const muc_mcu_program *program, const char *function)
     return false;
 }
 
+/* whether a step of the program runs vectors of many inputs, whose kernels take few, too */
+static bool has_vectors_of_many(const muc_mcu_program *program)
+{
+    for (size_t i = 0; i < MUC_COUNT(kernels); i++)
+        if (is_fc(&kernels[i]) && !is_few(&kernels[i]) && has_step(program, kernels[i].function))
+            return true;
+    return false;
+}
+
 const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
                                           const muc_mcu_kernel *kernel, const mur_conv_s8 *layers,
                                           uint32_t count, const mur_conv_plain *plain)
 {
-    enum { FEW = 1024 };
+    enum { FEW = 1024, FEW_BYTES = 1280 };
     bool is_small = is_fc(kernel) && muc_mcu_conv_macs(&layers->shape) <= FEW;
+    bool has_many = is_fc(kernel) && is_few(kernel) && has_vectors_of_many(program);
 
-    if (!(is_small || is_apart(kernel)) || has_step(program, kernel->function))
+    if (!(is_small || has_many || is_apart(kernel)) || has_step(program, kernel->function) ||
+        (is_few(kernel) && kernel->packed_bytes(layers) <= FEW_BYTES))
         return kernel;
-    for (size_t i = 0; i < MUC_COUNT(kernels); i++)
+    for (size_t i = 0; (is_small || is_apart(kernel)) && i < MUC_COUNT(kernels); i++)
         if (kernels[i].fits && !is_fc(&kernels[i]) &&
             muc_mcu_is_depthwise(&kernels[i]) == is_apart(kernel) &&
             has_step(program, kernels[i].function) && fits_all(&kernels[i], layers, count, plain))
+            return &kernels[i];
+    for (size_t i = 0; has_many && i < MUC_COUNT(kernels); i++)
+        if (is_fc(&kernels[i]) && !is_few(&kernels[i]) && kernels[i].isa == kernel->isa &&
+            fits_all(&kernels[i], layers, count, plain))
             return &kernels[i];
     return kernel;
 }

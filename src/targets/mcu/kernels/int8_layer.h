@@ -83,8 +83,8 @@ const muc_mcu_kernel *muc_mcu_find_kernel(muc_mcu_isa isa, const char *name);
 const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *layers, uint32_t count,
                                         const mur_conv_plain *plain);
 /* The same kernel, or of a layer of few products or pixels one of convolutions or of depthwise
- * layers that a step of the program has anyway: the few instructions that the layer's own saves are
- * not worth its code. */
+ * layers that a step of the program has anyway, of few inputs one of many: what the layer's own
+ * saves is not worth its code, or the bytes of its weights, unless these are few. */
 const muc_mcu_kernel *muc_mcu_find_linked(const muc_mcu_program *program,
                                           const muc_mcu_kernel *kernel, const mur_conv_s8 *layers,
                                           uint32_t count, const mur_conv_plain *plain);
