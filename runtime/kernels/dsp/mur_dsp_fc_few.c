@@ -21,15 +21,15 @@
     "smlad r2, r5, r8, r2\n" \
     "smlad r3, r5, r9, r3\n"
 
-/* a sum to int8 but for the last step; `cut` is the last step of another */
-#define SCALE(s, cut) \
-    "ldm lr!, {r4, r5, r6}\n" \
-    "add r7, r5, " #s ", asr #31\n" \
-    cut \
-    "smmlar " #s ", " #s ", r4, r7\n" \
-    "asr " #s ", " #s ", r6\n"
-
-#define CUT(s) "ssat " #s ", #8, " #s ", asr #1\n"
+/* two sums to outputs plus 128, of any size */
+#define SCALE(s, t) \
+    "ldm lr!, {r4, r5, r6, r7, r8, r9}\n" \
+    "add r5, r5, " #s ", asr #31\n" \
+    "add r8, r8, " #t ", asr #31\n" \
+    "smmlar " #s ", " #s ", r4, r5\n" \
+    "smmlar " #t ", " #t ", r7, r8\n" \
+    "asr " #s ", " #s ", r6\n" \
+    "asr " #t ", " #t ", r9\n"
 
 /* All channels of a vector. On the stack: out, and where a run over the inputs begins in the loop of
  * four words. */
@@ -60,16 +60,16 @@ run_channels(__attribute__((unused)) const uint32_t *x, __attribute__((unused)) 
                      MAC16
                      "cmp r12, r11\n"
                      "bne 2b\n"
-                     SCALE(r0, "")
-                     SCALE(r1, CUT(r0))
-                     SCALE(r2, CUT(r1))
-                     SCALE(r3, CUT(r2))
-                     CUT(r3)
-                     "bfi r0, r1, #8, #8\n"
-                     "bfi r2, r3, #8, #8\n"
-                     "ldr r5, [lr], #4\n"
-                     "ldr r4, [sp]\n"
+                     SCALE(r0, r1)
+                     SCALE(r2, r3)
                      "pkhbt r0, r0, r2, lsl #16\n"
+                     "pkhbt r1, r1, r3, lsl #16\n"
+                     "usat16 r0, #8, r0\n"
+                     "usat16 r1, #8, r1\n"
+                     "ldr r5, [lr], #4\n"
+                     "orr r0, r0, r1, lsl #8\n"
+                     "eor r0, r0, #0x80808080\n"
+                     "ldr r4, [sp]\n"
                      "str r0, [r4]\n"
                      "add r4, r4, r5\n"
                      "str r4, [sp]\n"
@@ -94,7 +94,7 @@ static void run_channels(const uint32_t *x, const uint32_t *x_end, const uint32_
 
             for (int32_t k = 0; k < words; k++)
                 sum = mur_smlad(x[k], w[4 + 4 * k + c], sum);
-            out[c] = mur_dsp_scale_sum(sum, scale);
+            out[c] = mur_dsp_scale_few(sum, scale);
         }
         w = (const void *)scale;
         next = (int32_t)*w++;

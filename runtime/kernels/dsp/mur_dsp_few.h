@@ -5,10 +5,10 @@
  * channel.
  *
  * Weights: for each four channels their biases; for each word of two inputs a word a channel; then
- * of each channel its multiplier, what is added ahead of the shift, the shift less 1; at last by
- * how many channels the next four lie behind, 0 at the end. The last four end with the last
- * channel, and may have some of those before again. Sums are doubled, as SMMLAR's result is half of
- * what is wanted. */
+ * of each channel its multiplier, what is added ahead of the shift, the shift; at last by how many
+ * channels the next four lie behind, 0 at the end. The last four end with the last channel, and may
+ * have some of those before again. Sums are doubled, as SMMLAR's result is half of what is wanted,
+ * and outputs are 128 more until two at a time are cut to bytes. */
 #ifndef MUR_DSP_FEW_H
 #define MUR_DSP_FEW_H
 
@@ -61,21 +61,33 @@ typedef struct mur_dsp_few {
 #define MUR_DSP_FEW_LOOP16 MUR_DSP_FEW_NEXT16
 #endif
 
-/* Two sums of a channel to int8 but for the last step, which the next channel's have room for: s
- * and t are the last steps of the channel before. lr is before the channel's scale. */
-#define MUR_DSP_FEW_SCALE(s0, s1, s, t) \
-    "ldm lr!, {r8, r9, r10}\n" \
+/* Two sums of a channel to outputs plus 128, of any size, but for the shift, which comes to `shift`;
+ * `before` is that of the channel before, by `other`. lr is before the channel's scale. */
+#define MUR_DSP_FEW_SCALE(s0, s1, shift, other, before) \
+    "ldm lr!, {r8, r9, " #shift "}\n" \
     "add r11, r9, " #s0 ", asr #31\n" \
-    s \
+    before \
     "smmlar " #s0 ", " #s0 ", r8, r11\n" \
-    "add r12, r9, " #s1 ", asr #31\n" \
-    "smmlar " #s1 ", " #s1 ", r8, r12\n" \
-    t \
-    "asr " #s0 ", " #s0 ", r10\n" \
-    "asr " #s1 ", " #s1 ", r10\n"
+    "add " #other ", r9, " #s1 ", asr #31\n" \
+    "smmlar " #s1 ", " #s1 ", r8, " #other "\n"
 
-#define MUR_DSP_FEW_CUT(s) \
-    "ssat " #s ", #8, " #s ", asr #1\n"
+#define MUR_DSP_FEW_SHIFT(s0, s1, shift) \
+    "asr " #s0 ", " #s0 ", " #shift "\n" \
+    "asr " #s1 ", " #s1 ", " #shift "\n"
+
+/* Channels a and c of two pixels, as halves, with b and d to int8, a first: all are 128 more, and any
+ * of 16 bits. b and d change. */
+#define MUR_DSP_FEW_JOIN(ac0, b0, d0, ac1, b1, d1) \
+    "usat16 " #ac0 ", #8, " #ac0 "\n" \
+    "pkhbt " #b0 ", " #b0 ", " #d0 ", lsl #16\n" \
+    "usat16 " #ac1 ", #8, " #ac1 "\n" \
+    "pkhbt " #b1 ", " #b1 ", " #d1 ", lsl #16\n" \
+    "usat16 " #b0 ", #8, " #b0 "\n" \
+    "usat16 " #b1 ", #8, " #b1 "\n" \
+    "orr " #ac0 ", " #ac0 ", " #b0 ", lsl #8\n" \
+    "orr " #ac1 ", " #ac1 ", " #b1 ", lsl #8\n" \
+    "eor " #ac0 ", " #ac0 ", #0x80808080\n" \
+    "eor " #ac1 ", " #ac1 ", #0x80808080\n"
 
 /* All channels. On the stack a copy of *run, in whose place of `words` stands where a run over the
  * inputs goes on behind the first word: in a chain of nine, or ahead of it in a loop of four, which
@@ -128,20 +140,16 @@ mur_dsp_run_twos(__attribute__((unused)) const mur_dsp_twos *run)
                      MUR_DSP_FEW_NEXT16
                      MUR_DSP_FEW_NEXT16
                      MUR_DSP_FEW_NEXT16
-                     MUR_DSP_FEW_SCALE(r0, r1, "", "")
-                     MUR_DSP_FEW_SCALE(r2, r3, MUR_DSP_FEW_CUT(r0), MUR_DSP_FEW_CUT(r1))
-                     MUR_DSP_FEW_SCALE(r4, r5, MUR_DSP_FEW_CUT(r2), MUR_DSP_FEW_CUT(r3))
-                     MUR_DSP_FEW_SCALE(r6, r7, MUR_DSP_FEW_CUT(r4), MUR_DSP_FEW_CUT(r5))
-                     MUR_DSP_FEW_CUT(r6)
-                     MUR_DSP_FEW_CUT(r7)
-                     "bfi r0, r2, #8, #8\n"
-                     "bfi r1, r3, #8, #8\n"
-                     "bfi r4, r6, #8, #8\n"
-                     "bfi r5, r7, #8, #8\n"
-                     "ldrd r8, r9, [sp, #12]\n"
-                     "ldr r10, [lr], #4\n"
+                     MUR_DSP_FEW_SCALE(r0, r1, r10, r12, "")
+                     MUR_DSP_FEW_SCALE(r2, r3, r12, r10, MUR_DSP_FEW_SHIFT(r0, r1, r10))
+                     MUR_DSP_FEW_SCALE(r4, r5, r10, r12, MUR_DSP_FEW_SHIFT(r2, r3, r12))
+                     MUR_DSP_FEW_SCALE(r6, r7, r12, r10, MUR_DSP_FEW_SHIFT(r4, r5, r10))
                      "pkhbt r0, r0, r4, lsl #16\n"
                      "pkhbt r1, r1, r5, lsl #16\n"
+                     MUR_DSP_FEW_SHIFT(r6, r7, r12)
+                     "ldrd r8, r9, [sp, #12]\n"
+                     "ldr r10, [lr], #4\n"
+                     MUR_DSP_FEW_JOIN(r0, r2, r6, r1, r3, r7)
                      "str r1, [r8, r9]\n"
                      "str r0, [r8]\n"
                      "add r8, r8, r10\n"
@@ -170,7 +178,7 @@ static void mur_dsp_run_one(const mur_dsp_twos *run, const uint32_t *x, int8_t *
 
             for (int32_t k = 0; k < run->words; k++)
                 sum = mur_smlad(x[4 * k], w[4 + 4 * k + c], sum);
-            out[c] = mur_dsp_scale_sum(sum, scale);
+            out[c] = mur_dsp_scale_few(sum, scale);
         }
         w = (const void *)scale;
         next = (int32_t)*w++;

@@ -5,7 +5,7 @@
 #include "mur_dsp.h"
 
 /* What makes an output of a doubled sum: the multiplier, what is added ahead of the shift, and the
- * shift to the right less 1. */
+ * shift to the right less 1, or in kernels of few inputs the whole of it. */
 typedef struct mur_dsp_tap_scale {
     int32_t mul;
     uint32_t add;
@@ -44,6 +44,14 @@ static inline int8_t mur_dsp_scale_sum(int32_t sum, const mur_dsp_tap_scale *sca
     sum = mur_scale_q31(mur_asr(sum, 1), scale->mul, -scale->shift - 1);
     sum += mur_asr((int32_t)scale->add, scale->shift + 1); /* the zero point */
     return (int8_t)mur_clamp(sum, INT8_MIN, INT8_MAX);
+}
+
+/* of kernels of few inputs: the whole shift, and a zero point 128 more */
+static inline int8_t mur_dsp_scale_few(int32_t sum, const mur_dsp_tap_scale *scale)
+{
+    sum = mur_scale_q31(mur_asr(sum, 1), scale->mul, -scale->shift);
+    sum += mur_asr((int32_t)scale->add, scale->shift);
+    return (int8_t)(mur_clamp(sum, 0, UINT8_MAX) - 128);
 }
 #endif
 

@@ -2,6 +2,21 @@
 #include "mur_fc.h"
 #include "pack_dsp.h"
 
+/* do doubled sums fit 32 bits, and outputs, before they are clamped, 16? */
+static int are_few(const mur_conv_s8 *layer, const mur_conv_plain *plain)
+{
+    if (!mur_dsp_are_simple(layer, plain, 31, 22))
+        return 0;
+    for (int32_t c = 0; c < layer->shape.out_c; c++) {
+        mur_dsp_view v = mur_dsp_view_of(layer, plain, c);
+
+        if (((v.least * v.mul) >> (31 - v.shift)) < -32000 ||
+            ((v.most * v.mul) >> (31 - v.shift)) > 32000)
+            return 0;
+    }
+    return 1;
+}
+
 /* ---- convolutions ---- */
 
 size_t mur_dsp_conv_few_s8_packed_bytes(const mur_conv_s8 *layer)
@@ -26,7 +41,7 @@ int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *pla
     return s->out_w > 1 && s->out_c / s->groups > 3 && (inputs % 8 != 0 || bytes <= 256) &&
            (s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1 ||
             mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS) &&
-           bytes <= MOST_FEW && mur_dsp_are_simple(layer, plain, 31, 22);
+           bytes <= MOST_FEW && are_few(layer, plain);
 }
 
 size_t mur_dsp_conv_few_s8_scratch_bytes(const mur_conv_s8 *layer)
@@ -51,8 +66,8 @@ static uint32_t *pack_four_few(const mur_conv_s8 *layer, const mur_conv_plain *p
                              (uint32_t)(2 * weight_at(&v, runs, at + 2, 0)) << 16;
         }
         *scale++ = (uint32_t)v.mul;
-        *scale++ = (uint32_t)(2 * layer->output.zero + 1) << (-v.shift - 1);
-        *scale++ = (uint32_t)(-v.shift - 1);
+        *scale++ = (uint32_t)(2 * (layer->output.zero + 128) + 1) << (-v.shift - 1);
+        *scale++ = (uint32_t)-v.shift;
     }
     return scale;
 }
@@ -93,8 +108,7 @@ int mur_dsp_fc_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain
 
     return mur_fc_fits(layer, plain, MUR_FC_EACH) && layer->shape.out_c > 3 &&
            (inputs < 64 || (inputs < 160 && inputs % 8 != 0)) &&
-           mur_dsp_fc_few_s8_packed_bytes(layer) <= MOST_FEW &&
-           mur_dsp_are_simple(layer, plain, 31, 22);
+           mur_dsp_fc_few_s8_packed_bytes(layer) <= MOST_FEW && are_few(layer, plain);
 }
 
 void mur_dsp_fc_few_s8_pack(const mur_conv_s8 *layer, const mur_conv_plain *plain, void *packed)
