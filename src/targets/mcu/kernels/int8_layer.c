@@ -156,6 +156,8 @@ static int suits_layer(muc_mcu_isa isa, const muc_mcu_kernel *kernel, const mur_
         return -1;
     if (isa == MUC_MCU_ISA_MVE && is_apart(kernel) && !mur_mve_is_apart(s))
         return 0;
+    if (isa == MUC_MCU_ISA_MVE && strstr(kernel->function, "_tiny_") && s->out_w < 4)
+        return 0; /* the others' fours go on from row to row */
     if (isa == MUC_MCU_ISA_DSP && kernel->isa == MUC_MCU_ISA_SINGLE &&
         (s->out_w == 3 ? s->pad_left == 0 && last < s->in_w : s->out_w == 2 || pads))
         return MOST_SUITS;
@@ -169,14 +171,18 @@ const muc_mcu_kernel *muc_mcu_find_conv(muc_mcu_isa isa, const mur_conv_s8 *laye
                                         const mur_conv_plain *plain)
 {
     const muc_mcu_kernel *found = NULL;
+    const mur_conv_shape *s = &layers->shape;
+    const int32_t four = 4; /* channels that vectors make together */
+    bool has_few = s->groups > 1 && s->out_c < four * s->groups;
     int best = -1;
 
     for (size_t i = 0; i < MUC_COUNT(kernels); i++) {
         int suits = suits_layer(isa, &kernels[i], &layers->shape);
         bool is_its_kind = is_fc(&kernels[i]) || (is_few(&kernels[i]) && isa != MUC_MCU_ISA_MVE) ||
                            (has_apart(&layers->shape) && is_of_apart(&kernels[i]));
-        int worth = suits + (is_its_kind ? MOST_SUITS + 1 : 0) +
-                    (kernels[i].isa == MUC_MCU_ISA_MVE ? MOST_SUITS + 1 : 0);
+        int worth =
+            suits + (is_its_kind ? MOST_SUITS + 1 : 0) +
+            (kernels[i].isa == MUC_MCU_ISA_MVE && (is_its_kind || !has_few) ? MOST_SUITS + 1 : 0);
 
         if (suits >= 0 && worth > best && kernels[i].fits &&
             fits_all(&kernels[i], layers, count, plain)) {
