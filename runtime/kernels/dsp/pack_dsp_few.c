@@ -26,20 +26,22 @@ size_t mur_dsp_conv_few_s8_packed_bytes(const mur_conv_s8 *layer)
     return (size_t)quads_of(layer) * (size_t)mur_dsp_few_words(mur_dsp_few_pairs(layer, &runs)) * 4;
 }
 
-enum { MOST_FEW = 10240 }; /* bytes */
+enum { MOST_FEW = 10240 /* bytes */, MANY_PIXELS = 64 };
 
 /* Rows have two pixels. Weights take up to twice the memory of other kernels': none but a few of a
  * multiple of 8 inputs, which are the many of large networks, and for a loop over inputs only
- * windows of a row, of a column or in groups, not those with which networks of images begin. */
+ * windows of a row, of a column or in groups, not those with which networks of images begin, nor
+ * pointwise layers of few pixels, with which they end. */
 int mur_dsp_conv_few_s8_fits(const mur_conv_s8 *layer, const mur_conv_plain *plain)
 {
     const mur_conv_shape *s = &layer->shape;
-    int32_t inputs = s->kernel_h * s->kernel_w * (s->in_c / s->groups);
+    int32_t window = s->kernel_h * s->kernel_w, inputs = window * (s->in_c / s->groups);
+    int32_t is_line = s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1;
     size_t bytes = mur_dsp_conv_few_s8_packed_bytes(layer);
     mur_dsp_runs runs = mur_dsp_runs_of(layer);
 
     return s->out_w > 1 && s->out_c / s->groups > 3 && (inputs % 8 != 0 || bytes <= 256) &&
-           (s->kernel_h == 1 || s->kernel_w == 1 || s->groups > 1 ||
+           ((is_line && (window > 1 || s->out_h * s->out_w >= MANY_PIXELS)) ||
             mur_dsp_few_pairs(layer, &runs) <= MUR_DSP_FEW_PAIRS) &&
            bytes <= MOST_FEW && are_few(layer, plain);
 }
