@@ -223,7 +223,7 @@ static __attribute__((noinline, hot)) void mur_dsp_gather_runs(const mur_dsp_win
             for (int32_t k = 0; k < rest; k++) {
                 mur_dsp_put_rests(half, from + k, by);
                 half = (int16_t *)(void *)((int8_t *)half + step);
-                step ^= 2 ^ 14;
+                step = 16 - step;
             }
     }
 }
